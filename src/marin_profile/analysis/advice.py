@@ -1,0 +1,217 @@
+"""What to try next: rules over the summary's own numbers, each with its evidence.
+
+Contract: a rule sees a Findings record and gives a Candidate or None; candidates come ordered by
+the share of device time they are about, ties by id. Thresholds stand in one table. Text holds no
+number that the evidence does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Shares of device time (or ratios) from which a rule speaks.
+EXPOSED_COMMUNICATION = 0.15
+HOST_TRANSFER = 0.10
+IDLE = 0.20
+GAP_BEFORE_OP = 0.05
+TOP_OP = 0.30
+RECOMPUTE = 0.15
+STEP_SPREAD = 1.4
+DEVICE_SKEW = 1.2
+LOW_ATTRIBUTION = 0.90
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Shares are of device time in the headline window, in 0..1."""
+
+    window: str
+    exposed_communication: float
+    worst_collective: tuple[str, float, float] | None  # kind, exposed share, overlapped share
+    host_transfer: float
+    worst_transfer: tuple[str, float] | None
+    idle: float
+    longest_gap: tuple[str, float, int] | None  # payload, share, count
+    top_op: tuple[str, str, float] | None  # name, scope, share of op time
+    top_op_bound_by: str | None
+    recompute: float
+    step_median_us: float | None
+    step_p90_us: float | None
+    kept_steps: int
+    hlo_attributed: float | None
+    memory_bound_share: float | None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    id: str
+    title: str
+    rationale: str
+    evidence: tuple[str, ...]
+    suggestions: tuple[str, ...]
+    share: float
+
+
+def candidates(findings: Findings) -> list[Candidate]:
+    found = [candidate for rule in RULES if (candidate := rule(findings)) is not None]
+    return sorted(found, key=lambda candidate: (-candidate.share, candidate.id))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _communication(f: Findings) -> Candidate | None:
+    if f.exposed_communication < EXPOSED_COMMUNICATION or f.worst_collective is None:
+        return None
+    kind, exposed, overlapped = f.worst_collective
+    return Candidate(
+        "exposed-communication",
+        f"Hide or shrink {kind}",
+        "Devices wait for collectives that no compute covers.",
+        (
+            f"exposed communication: {_percent(f.exposed_communication)} of device time",
+            f"{kind}: {_percent(exposed)} exposed, {_percent(overlapped)} overlapped",
+        ),
+        (
+            "Let XLA overlap collectives with compute (latency-hiding scheduler, async collectives).",
+            "Check the sharding: fewer or larger collectives, or a mesh axis that fits the network.",
+            "If one device arrives late (see step time per device), look for uneven work first.",
+        ),
+        f.exposed_communication,
+    )
+
+
+def _host_transfer(f: Findings) -> Candidate | None:
+    if f.host_transfer < HOST_TRANSFER or f.worst_transfer is None:
+        return None
+    kind, share = f.worst_transfer
+    return Candidate(
+        "exposed-host-transfer",
+        "Move less between host and device, or earlier",
+        "Devices wait for copies between host and device memory that nothing covers.",
+        (
+            f"exposed host transfer: {_percent(f.host_transfer)} of device time",
+            f"{kind}: {_percent(share)} exposed",
+        ),
+        (
+            "Offload fewer or smaller tensors, or choose other activations to offload.",
+            "Start the copy earlier, so that compute covers it (prefetch, double buffering).",
+        ),
+        f.host_transfer,
+    )
+
+
+def _idle(f: Findings) -> Candidate | None:
+    if f.idle < IDLE:
+        return None
+    evidence = [f"idle: {_percent(f.idle)} of device time"]
+    if f.longest_gap is not None:
+        name, share, count = f.longest_gap
+        evidence.append(f"gaps before {name}: {_percent(share)} in {count} gaps")
+    return Candidate(
+        "idle-devices",
+        "Keep the devices fed",
+        "Devices have nothing to run for a large part of the time.",
+        tuple(evidence),
+        (
+            "Look at the input pipeline and at host work between steps (logging, hooks, .item()).",
+            "Dispatch ahead: avoid blocking on results inside the step loop.",
+            "Batch small executions into one jitted function.",
+        ),
+        f.idle,
+    )
+
+
+def _gap(f: Findings) -> Candidate | None:
+    if f.longest_gap is None or f.longest_gap[1] < GAP_BEFORE_OP or f.idle >= IDLE:
+        return None
+    name, share, count = f.longest_gap
+    return Candidate(
+        "gap-before-op",
+        f"Find out what delays {name}",
+        "The device idles before one op again and again.",
+        (f"gaps before {name}: {_percent(share)} of device time in {count} gaps",),
+        (f"Ask for the context of `{name}` and look at what the host does meanwhile.",),
+        share,
+    )
+
+
+def _top_op(f: Findings) -> Candidate | None:
+    if f.top_op is None or f.top_op[2] < TOP_OP:
+        return None
+    name, scope, share = f.top_op
+    evidence = [f"{name}: {_percent(share)} of op time"]
+    if scope:
+        evidence.append(f"scope: {scope}")
+    if f.top_op_bound_by:
+        evidence.append(f"bound by: {f.top_op_bound_by}")
+    return Candidate(
+        "dominant-op",
+        f"Optimise {name} first",
+        "One op takes most of the time of all ops.",
+        tuple(evidence),
+        ("Try another kernel, precision, block size or layout for it, and compare.",),
+        share,
+    )
+
+
+def _recompute(f: Findings) -> Candidate | None:
+    if f.recompute < RECOMPUTE:
+        return None
+    return Candidate(
+        "recompute",
+        "Recompute less in the backward pass",
+        "Checkpointing repeats a large part of the forward pass.",
+        (f"recompute: {_percent(f.recompute)} of op time",),
+        ("Save more activations (a checkpoint policy), if memory allows.",),
+        f.recompute,
+    )
+
+
+def _spread(f: Findings) -> Candidate | None:
+    if not f.step_median_us or f.step_p90_us is None or f.kept_steps < 2:
+        return None
+    ratio = f.step_p90_us / f.step_median_us
+    if ratio < STEP_SPREAD:
+        return None
+    return Candidate(
+        "uneven-steps",
+        "Find out why some steps are slow",
+        "Steps differ so much that a comparison of two captures may not be conclusive.",
+        (
+            f"step period: median {f.step_median_us:.1f} us, p90 {f.step_p90_us:.1f} us over "
+            f"{f.kept_steps} steps",
+        ),
+        ("Look at the slow steps: evaluation, checkpoints, data stalls, recompilation.",),
+        (ratio - 1) / ratio,
+    )
+
+
+def _attribution(f: Findings) -> Candidate | None:
+    if f.hlo_attributed is None or f.hlo_attributed >= LOW_ATTRIBUTION:
+        return None
+    return Candidate(
+        "low-attribution",
+        "Let kernels be attributed to HLO ops",
+        "Much kernel time carries no HLO op, so regions and families are incomplete.",
+        (f"HLO-attributed: {_percent(f.hlo_attributed)} of kernel time",),
+        (
+            "Capture once with command buffers off (--xla_gpu_enable_command_buffer=) to see which "
+            "ops they hold.",
+        ),
+        1 - f.hlo_attributed,
+    )
+
+
+RULES: tuple[Callable[[Findings], Candidate | None], ...] = (
+    _communication,
+    _host_transfer,
+    _idle,
+    _gap,
+    _top_op,
+    _recompute,
+    _spread,
+    _attribution,
+)

@@ -1,0 +1,198 @@
+"""Collectives per (kind, group size): instances, bytes, time, what hides them, bandwidth.
+
+Contract: a start/done pair is one instance that lasts from the start's start to the done's end; a
+plain collective lasts as long as its op. Bandwidth follows nccl-tests: algorithm = bytes / time,
+bus = algorithm x c, c = 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and
+all-to-all, else 1. Wire time of an instance is its shortest duration over the host's devices (the
+last to arrive did not wait); what the others took longer is wait.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from marin_profile.analysis.async_spans import AsyncSpans
+from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
+from marin_profile.analysis.ledger import DeviceTime
+from marin_profile.classify import COLLECTIVES
+from marin_profile.intervals import Intervals
+from marin_profile.timeline import Int64s
+
+DTYPE_BYTES = {
+    "pred": 1, "s8": 1, "u8": 1, "f8e5m2": 1, "f8e4m3fn": 1, "f8e4m3b11fnuz": 1, "f8e5m2fnuz": 1,
+    "f8e4m3fnuz": 1, "s16": 2, "u16": 2, "f16": 2, "bf16": 2, "s32": 4, "u32": 4, "f32": 4,
+    "s64": 8, "u64": 8, "f64": 8, "c64": 8, "c128": 16,
+}  # fmt: skip
+_PART = re.compile(r"([a-z][a-z0-9]*)\[([\d,]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveTotals:
+    """One (kind, group size) over all devices; picoseconds. Where an instance's payload or its
+    partners are unknown, bytes or wire (and wait) are None."""
+
+    kind: str
+    group_size: int | None
+    count: int
+    duration: int
+    exposed: int
+    overlapped: int
+    payload: int | None
+    wire: int | None
+    wait: int | None
+
+
+@dataclass(frozen=True)
+class _Instances:
+    """Collective instances of one device, sorted by start."""
+
+    op: Int64s
+    start: Int64s
+    end: Int64s
+
+
+def collective_totals(
+    host: HostDevices, times: Sequence[DeviceTime], spans: Sequence[AsyncSpans]
+) -> list[CollectiveTotals]:
+    instances = [
+        _instances(host.facts, device, span)
+        for device, span in zip(host.devices, spans, strict=True)
+    ]
+    groups = sorted(
+        {
+            (host.facts[op].kind, host.facts[op].replica_group_size)
+            for one in instances
+            for op in np.unique(one.op).tolist()
+        },
+        key=lambda group: (group[0], group[1] or 0),
+    )
+    return [_total(host.facts, instances, times, kind, size) for kind, size in groups]
+
+
+def merge_collectives(parts: Iterable[CollectiveTotals]) -> list[CollectiveTotals]:
+    merged: dict[tuple[str, int | None], CollectiveTotals] = {}
+    for part in parts:
+        known = merged.get((part.kind, part.group_size))
+        merged[part.kind, part.group_size] = part if known is None else _add(known, part)
+    return sorted(
+        merged.values(), key=lambda row: (-row.duration, row.kind, row.group_size or 0)
+    )
+
+
+def _add(a: CollectiveTotals, b: CollectiveTotals) -> CollectiveTotals:
+    def both(x: int | None, y: int | None) -> int | None:
+        return None if x is None or y is None else x + y
+
+    return replace(
+        a,
+        count=a.count + b.count,
+        duration=a.duration + b.duration,
+        exposed=a.exposed + b.exposed,
+        overlapped=a.overlapped + b.overlapped,
+        payload=both(a.payload, b.payload),
+        wire=both(a.wire, b.wire),
+        wait=both(a.wait, b.wait),
+    )
+
+
+def bandwidth(row: CollectiveTotals) -> tuple[float | None, float | None]:
+    """(algorithm, bus) in GB/s."""
+    if not row.payload or not row.wire:
+        return None, None
+    algorithm = row.payload * 1000 / row.wire  # bytes/ps = TB/s
+    factor = bus_factor(row.kind, row.group_size)
+    return algorithm, None if factor is None else algorithm * factor
+
+
+def bus_factor(kind: str, group_size: int | None) -> float | None:
+    if kind not in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all"):
+        return 1.0
+    if not group_size:
+        return None
+    return (2.0 if kind == "all-reduce" else 1.0) * (group_size - 1) / group_size
+
+
+def payload_bytes(fact: OpFacts) -> int | None:
+    """Bytes of the full tensor, from the result's shape; None where it is not known."""
+    sizes = [_part_bytes(dtype, dims) for dtype, dims in _PART.findall(fact.shape)]
+    known = [size for size in sizes if size is not None]
+    if not known:
+        return None
+    full = max(known) if fact.op_class.role == "start" else sum(known)
+    if fact.kind == "reduce-scatter" and fact.op_class.role != "start":
+        return full * fact.replica_group_size if fact.replica_group_size else None
+    return full
+
+
+def _part_bytes(dtype: str, dims: str) -> int | None:
+    width = DTYPE_BYTES.get(dtype)
+    if width is None:
+        return None
+    size = width
+    for dim in filter(None, dims.split(",")):
+        size *= int(dim)
+    return size
+
+
+def _instances(facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans) -> _Instances:
+    is_collective = np.array([fact.kind in COLLECTIVES for fact in facts], np.bool_)
+    in_span = np.zeros(len(device.op), np.bool_)
+    in_span[spans.start_at[spans.start_at >= 0]] = True
+    in_span[spans.done_at[spans.done_at >= 0]] = True
+    alone = is_collective[device.op] & ~in_span
+    chosen = is_collective[spans.op]
+    op = np.concatenate((device.op[alone], spans.op[chosen]))
+    start = np.concatenate((device.start[alone], spans.start[chosen]))
+    end = np.concatenate((device.end[alone], spans.end[chosen]))
+    order = np.argsort(start, kind="stable")
+    return _Instances(op[order], start[order], end[order])
+
+
+def _total(
+    facts: tuple[OpFacts, ...],
+    instances: Sequence[_Instances],
+    times: Sequence[DeviceTime],
+    kind: str,
+    group_size: int | None,
+) -> CollectiveTotals:
+    ops = [
+        index
+        for index, fact in enumerate(facts)
+        if fact.kind == kind and fact.replica_group_size == group_size
+    ]
+    count = duration = exposed = overlapped = 0
+    payload: int | None = 0
+    wire: int | None = 0
+    for one, time in zip(instances, times, strict=True):
+        chosen = np.isin(one.op, ops)
+        count += int(chosen.sum())
+        duration += int((one.end[chosen] - one.start[chosen]).sum())
+        union = Intervals.union_of(one.start[chosen], one.end[chosen])
+        exposed += (union - time.compute).total
+        overlapped += (union & time.compute).total
+    for op in ops:
+        per_device = [_durations(one, op) for one in instances]
+        per_device = [row for row in per_device if len(row)]
+        if not per_device:
+            continue
+        size = payload_bytes(facts[op])
+        executions = sum(map(len, per_device))
+        payload = None if payload is None or size is None else payload + size * executions
+        if len({len(row) for row in per_device}) > 1:
+            wire = None
+        elif wire is not None:
+            shortest = np.min(np.stack(per_device), axis=0)
+            wire += int(shortest.sum()) * len(per_device)
+    wait = None if wire is None or len(instances) < 2 else duration - wire
+    return CollectiveTotals(
+        kind, group_size, count, duration, exposed, overlapped, payload, wire, wait
+    )
+
+
+def _durations(one: _Instances, op: int) -> Int64s:
+    chosen = one.op == op
+    return one.end[chosen] - one.start[chosen]

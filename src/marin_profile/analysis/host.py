@@ -1,0 +1,194 @@
+"""Everything that is asked of one host's Timeline, as one mergeable part of a summary.
+
+Contract: a HostPart keeps totals and small arrays only, never event columns, so that the hosts of
+a capture can be read one after the other. Times are picoseconds on that host's device clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from marin_profile.analysis.async_spans import find_spans
+from marin_profile.analysis.breakdown_v1 import older_breakdown
+from marin_profile.analysis.collectives import CollectiveTotals, collective_totals
+from marin_profile.analysis.devices import SPARSECORE, find_devices
+from marin_profile.analysis.gaps import GapTotals, gap_totals
+from marin_profile.analysis.ledger import DeviceTime, Ledger
+from marin_profile.analysis.ops import OpTotals, op_totals
+from marin_profile.analysis.roofline import Peaks, peaks_of
+from marin_profile.analysis.steps import StepSeries, find_steps
+from marin_profile.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class DevicePart:
+    """One device and its ledgers; `steady` is None without kept steps."""
+
+    name: str
+    kind: str
+    type_name: str
+    capture: Ledger
+    steady: Ledger | None
+    peaks: Peaks
+
+
+@dataclass(frozen=True)
+class HostPart:
+    """See the module docstring. step_terms: ledger terms per step, summed over devices;
+    older: buckets of an older breakdown basis, if one was asked for."""
+
+    host: str
+    source_format: str
+    devices: tuple[DevicePart, ...]
+    steps: StepSeries
+    warmup_ignored: int
+    step_terms: Mapping[str, tuple[int, ...]]
+    ops: list[OpTotals]
+    collectives: list[CollectiveTotals]
+    gaps: list[GapTotals]
+    empty_devices: tuple[str, ...]
+    lines_not_analysed: tuple[str, ...]
+    overlapping_events: int
+    sync_entries: int
+    num_events: int
+    num_events_total: int
+    num_processes: int
+    num_threads: int
+    span_ps: int
+    run_ids: Counter[str]
+    sources: Counter[str]
+    profile_window_ns: tuple[int, int] | None
+    dropped: Mapping[str, int]
+    notes: tuple[str, ...]
+    truncated: bool
+    older: Mapping[str, int] | None = None
+    first_op: int = field(default=0)
+
+
+def analyse_host(
+    timeline: Timeline, host: str, *, warmup_steps: int, older_mode: str | None = None
+) -> HostPart:
+    """Answer every question for one host. `host` prefixes device identities across hosts."""
+    found = find_devices(timeline, host)
+    spans = [find_spans(found, device) for device in found.devices]
+    times = [
+        DeviceTime(device, found.facts, span)
+        for device, span in zip(found.devices, spans, strict=True)
+    ]
+    steps = find_steps(found)
+    ignored = warmup_steps if warmup_steps < steps.count else 0
+    notes = list(timeline.notes) + list(steps.notes)
+    if steps.count and ignored < warmup_steps:
+        notes.append(
+            f"{warmup_steps} warm-up steps were asked to be ignored, but there are only "
+            f"{steps.count} steps: none was dropped."
+        )
+    steady = _steady_window(steps, ignored)
+    return HostPart(
+        host=host,
+        source_format=timeline.source_format,
+        devices=tuple(
+            DevicePart(
+                name=device.name,
+                kind=device.kind,
+                type_name=str(
+                    device.plane_stats.get("device_type_string")
+                    or device.plane_stats.get("gpu_device_name")
+                    or device.plane_stats.get("device_vendor")
+                    or ""
+                ),
+                capture=time.ledger(*device.window),
+                steady=time.ledger(*steady) if steady else None,
+                peaks=peaks_of(device.plane_stats),
+            )
+            for device, time in zip(found.devices, times, strict=True)
+        ),
+        steps=steps,
+        warmup_ignored=ignored,
+        step_terms=_step_terms(
+            steps,
+            [
+                time
+                for device, time in zip(found.devices, times, strict=True)
+                if device.kind != SPARSECORE
+            ],
+        ),
+        ops=op_totals(found, times, steady),
+        collectives=collective_totals(found, times, spans),
+        gaps=gap_totals(found),
+        empty_devices=found.empty_devices,
+        lines_not_analysed=found.lines_not_analysed,
+        overlapping_events=sum(device.overlapping for device in found.devices),
+        sync_entries=found.sync_entries,
+        num_events=timeline.num_events,
+        num_events_total=timeline.num_events + sum(timeline.dropped.values()),
+        num_processes=len({line.plane for line in timeline.lines if line.count}),
+        num_threads=sum(1 for line in timeline.lines if line.count),
+        span_ps=_span(timeline),
+        run_ids=_run_ids(timeline),
+        sources=_sources(timeline),
+        profile_window_ns=_profile_window(timeline),
+        dropped=timeline.dropped,
+        notes=tuple(notes),
+        truncated=timeline.truncated,
+        older=older_breakdown(timeline, older_mode) if older_mode else None,
+        first_op=min((int(device.start.min()) for device in found.devices), default=0),
+    )
+
+
+def _steady_window(steps: StepSeries, ignored: int) -> tuple[int, int] | None:
+    """From the first kept step's earliest start to the last kept step's latest end."""
+    if not steps.count:
+        return None
+    present = steps.present[:, ignored:]
+    start = steps.start[:, ignored:][present]
+    end = steps.end[:, ignored:][present]
+    if not len(start) or int(end.max()) <= int(start.min()):
+        return None
+    return int(start.min()), int(end.max())
+
+
+def _step_terms(steps: StepSeries, times: list[DeviceTime]) -> dict[str, tuple[int, ...]]:
+    if not steps.linked or not steps.count:
+        return {}
+    totals: dict[str, np.ndarray] = {}
+    for index, time in enumerate(times):
+        terms = time.terms(steps.start[index], steps.end[index])
+        terms["window"] = steps.end[index] - steps.start[index]
+        for name, values in terms.items():
+            totals[name] = totals.get(name, np.zeros(steps.count, np.int64)) + values
+    return {name: tuple(values.tolist()) for name, values in totals.items()}
+
+
+def _span(timeline: Timeline) -> int:
+    if not timeline.num_events:
+        return 0
+    return int((timeline.start + timeline.duration).max()) - int(timeline.start.min())
+
+
+def _run_ids(timeline: Timeline) -> Counter[str]:
+    values, counts = np.unique(timeline.run_id.values, return_counts=True)
+    return Counter(
+        {str(value): count for value, count in zip(values.tolist(), counts.tolist(), strict=True)}
+    )
+
+
+def _sources(timeline: Timeline) -> Counter[str]:
+    named = [index for index, op in enumerate(timeline.ops) if op.source]
+    if not named:
+        return Counter()
+    counts = np.bincount(timeline.op, minlength=len(timeline.ops))
+    totals: Counter[str] = Counter()
+    for index in named:
+        totals[timeline.ops[index].source] += int(counts[index])
+    return totals
+
+
+def _profile_window(timeline: Timeline) -> tuple[int, int] | None:
+    if timeline.profile_start_ns is None or timeline.profile_stop_ns is None:
+        return None
+    return timeline.profile_start_ns, timeline.profile_stop_ns

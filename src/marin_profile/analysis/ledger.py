@@ -1,0 +1,204 @@
+"""Where a device's time goes: five terms that sum to the window exactly.
+
+With U the union of self intervals (async spans join the kind they belong to):
+    compute               |U(compute)|
+    exposed communication |U(comm) - U(compute)|
+    exposed transfer      |U(transfer) - U(compute) - U(comm)|
+    unattributed          |U(unknown) - U(compute) - U(comm) - U(transfer)|
+    idle                  window - |U(all)|
+Overlapped communication, |U(comm) & U(compute)|, is inside compute. The maps by kind apply the
+same formulas to one kind; kinds that run at the same time may sum to more than their term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from marin_profile.analysis.async_spans import AsyncSpans
+from marin_profile.analysis.devices import DeviceOps, OpFacts
+from marin_profile.classify import (
+    COLLECTIVES,
+    DEVICE_TO_DEVICE,
+    DEVICE_TO_HOST,
+    GROUP_COMMUNICATION,
+    GROUP_COMPUTE,
+    GROUP_TRANSFER,
+    GROUP_UNKNOWN,
+    HOST_TO_DEVICE,
+    ON_CHIP,
+    TRANSFERS,
+)
+from marin_profile.intervals import Intervals
+from marin_profile.timeline import Int64s
+
+HOST_KINDS = (HOST_TO_DEVICE, DEVICE_TO_HOST, "infeed", "outfeed")
+WAIT_KINDS = (ON_CHIP, DEVICE_TO_DEVICE)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """One device, one window; picoseconds. `host`, `waits` and `unknown_transfer` split the
+    exposed transfer without overlap, in this order of precedence."""
+
+    start: int
+    end: int
+    compute: int
+    overlapped_communication: int
+    exposed_communication: int
+    exposed_transfer: int
+    unattributed: int
+    idle: int
+    exposed_by_kind: dict[str, int]
+    overlapped_by_kind: dict[str, int]
+    transfer_by_kind: dict[str, int]
+    host: int
+    waits: int
+    unknown_transfer: int
+
+    def __post_init__(self) -> None:
+        total = (
+            self.compute
+            + self.exposed_communication
+            + self.exposed_transfer
+            + self.unattributed
+            + self.idle
+        )
+        if total != self.end - self.start or self.idle < 0:
+            raise AssertionError(f"ledger does not sum: {self}")
+        if self.host + self.waits + self.unknown_transfer != self.exposed_transfer:
+            raise AssertionError(f"transfer parts do not sum: {self}")
+
+
+class DeviceTime:
+    """The interval sets behind a device's ledgers."""
+
+    def __init__(self, device: DeviceOps, facts: tuple[OpFacts, ...], spans: AsyncSpans) -> None:
+        self._device = device
+        self._spans = spans
+        self._kinds = np.array([_KIND_INDEX.get(fact.kind, -1) for fact in facts], np.int64)
+        self._groups = np.array([fact.group for fact in facts], np.int64)
+
+    def _union(self, choose: Callable[[Int64s], Int64s]) -> Intervals:
+        pieces = choose(self._device.op[self._device.piece_owner])
+        spans = choose(self._spans.op)
+        return Intervals.union_of(
+            self._device.piece_start[pieces], self._device.piece_end[pieces]
+        ) | Intervals.union_of(self._spans.start[spans], self._spans.end[spans])
+
+    def of_group(self, group: int) -> Intervals:
+        return self._union(lambda op: self._groups[op] == group)
+
+    def of_kind(self, kind: str) -> Intervals:
+        return self._union(lambda op: self._kinds[op] == _KIND_INDEX[kind])
+
+    @cached_property
+    def compute(self) -> Intervals:
+        return self.of_group(GROUP_COMPUTE)
+
+    @cached_property
+    def communication(self) -> Intervals:
+        return self.of_group(GROUP_COMMUNICATION)
+
+    @cached_property
+    def exposed_communication(self) -> Intervals:
+        return self.communication - self.compute
+
+    @cached_property
+    def overlapped_communication(self) -> Intervals:
+        return self.communication & self.compute
+
+    @cached_property
+    def busy_without_transfer(self) -> Intervals:
+        return self.compute | self.communication
+
+    @cached_property
+    def exposed_transfer(self) -> Intervals:
+        return self.of_group(GROUP_TRANSFER) - self.busy_without_transfer
+
+    @cached_property
+    def unattributed(self) -> Intervals:
+        known = self.busy_without_transfer | self.of_group(GROUP_TRANSFER)
+        return self.of_group(GROUP_UNKNOWN) - known
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        present = set(np.unique(self._kinds[self._device.op]).tolist())
+        present |= set(np.unique(self._kinds[self._spans.op]).tolist())
+        return tuple(_KINDS[index] for index in sorted(present) if index >= 0)
+
+    @cached_property
+    def exposed_by_kind(self) -> dict[str, Intervals]:
+        return {k: self.of_kind(k) - self.compute for k in self.kinds if k in COLLECTIVES}
+
+    @cached_property
+    def overlapped_by_kind(self) -> dict[str, Intervals]:
+        return {k: self.of_kind(k) & self.compute for k in self.kinds if k in COLLECTIVES}
+
+    @cached_property
+    def transfer_by_kind(self) -> dict[str, Intervals]:
+        return {
+            k: self.of_kind(k) - self.busy_without_transfer for k in self.kinds if k in TRANSFERS
+        }
+
+    @cached_property
+    def _transfer_parts(self) -> tuple[Intervals, Intervals]:
+        """Exposed host transfers, and exposed waits outside them."""
+        host = waits = Intervals.empty()
+        for kind, exposed in self.transfer_by_kind.items():
+            if kind in HOST_KINDS:
+                host = host | exposed
+            elif kind in WAIT_KINDS:
+                waits = waits | exposed
+        return host, waits - host
+
+    def ledger(self, start: int, end: int) -> Ledger:
+        """The ledger of [start, end), device clock."""
+        low, high = np.array([start], np.int64), np.array([max(start, end)], np.int64)
+
+        def inside(intervals: Intervals) -> int:
+            return int(intervals.covered(low, high)[0])
+
+        def each(sets: dict[str, Intervals]) -> dict[str, int]:
+            return {kind: inside(intervals) for kind, intervals in sets.items()}
+
+        compute = inside(self.compute)
+        exposed = inside(self.exposed_communication)
+        transfer = inside(self.exposed_transfer)
+        unattributed = inside(self.unattributed)
+        host, waits = map(inside, self._transfer_parts)
+        length = int(high[0] - low[0])
+        return Ledger(
+            start=start,
+            end=int(high[0]),
+            compute=compute,
+            overlapped_communication=inside(self.overlapped_communication),
+            exposed_communication=exposed,
+            exposed_transfer=transfer,
+            unattributed=unattributed,
+            idle=length - compute - exposed - transfer - unattributed,
+            exposed_by_kind=each(self.exposed_by_kind),
+            overlapped_by_kind=each(self.overlapped_by_kind),
+            transfer_by_kind=each(self.transfer_by_kind),
+            host=host,
+            waits=waits,
+            unknown_transfer=transfer - host - waits,
+        )
+
+    def terms(self, starts: Int64s, ends: Int64s) -> dict[str, Int64s]:
+        """The five terms for many windows at once."""
+        parts = {
+            "compute": self.compute.covered(starts, ends),
+            "exposed_communication": self.exposed_communication.covered(starts, ends),
+            "exposed_transfer": self.exposed_transfer.covered(starts, ends),
+            "unattributed": self.unattributed.covered(starts, ends),
+        }
+        busy = sum(parts.values(), np.zeros(len(starts), np.int64))
+        return {**parts, "idle": (ends - starts) - busy}
+
+
+_KINDS = COLLECTIVES + TRANSFERS
+_KIND_INDEX = {kind: index for index, kind in enumerate(_KINDS)}

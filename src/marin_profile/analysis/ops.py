@@ -1,0 +1,157 @@
+"""Totals per op over all devices of a host, whole capture and steady window.
+
+Contract: an op is a (name, HLO op, module, program id) with its static facts; totals are integer
+picoseconds and add up across devices and hosts. self <= total for every op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
+from marin_profile.analysis.ledger import DeviceTime
+from marin_profile.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
+from marin_profile.columns import sum_by, unique_pairs
+from marin_profile.timeline import Int64s
+
+Program = tuple[str, int | None]
+Window = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OpTotals:
+    """One op. `exposed`: self time that no compute covers (and no communication, for transfers);
+    for compute it is the self time. steady_*: the part inside the steady window."""
+
+    facts: OpFacts
+    module: str
+    program_id: int | None
+    count: int
+    total: int
+    exclusive: int
+    exposed: int
+    steady_count: int
+    steady_exclusive: int
+
+    @property
+    def key(self) -> tuple[str, str, str, int | None, OpFacts]:
+        return (self.facts.name, self.facts.hlo_op, self.module, self.program_id, self.facts)
+
+    @property
+    def rank(self) -> tuple[int, str, str, str, int]:
+        """Most self time first; ties by name."""
+        return (
+            -self.exclusive,
+            self.facts.name,
+            self.facts.hlo_op,
+            self.module,
+            -1 if self.program_id is None else self.program_id,
+        )
+
+
+def op_totals(
+    host: HostDevices, times: Sequence[DeviceTime], steady: Window | None
+) -> list[OpTotals]:
+    """times[i] belongs to host.devices[i]; steady is on the device clock."""
+    found: list[OpTotals] = []
+    for device, time in zip(host.devices, times, strict=True):
+        found += _device_totals(host.facts, device, time, steady)
+    return merge_op_totals(found)
+
+
+def merge_op_totals(parts: Iterable[OpTotals]) -> list[OpTotals]:
+    merged: dict[tuple[str, str, str, int | None, OpFacts], OpTotals] = {}
+    for part in parts:
+        known = merged.get(part.key)
+        merged[part.key] = part if known is None else _add(known, part)
+    return sorted(merged.values(), key=lambda op: op.rank)
+
+
+def _add(a: OpTotals, b: OpTotals) -> OpTotals:
+    return replace(
+        a,
+        count=a.count + b.count,
+        total=a.total + b.total,
+        exclusive=a.exclusive + b.exclusive,
+        exposed=a.exposed + b.exposed,
+        steady_count=a.steady_count + b.steady_count,
+        steady_exclusive=a.steady_exclusive + b.steady_exclusive,
+    )
+
+
+def programs_of(device: DeviceOps, facts: tuple[OpFacts, ...]) -> tuple[list[Program], Int64s]:
+    """Each op execution's program: what the op says, completed by the module execution it is in."""
+    executions = device.executions
+    modules = list(executions.modules) if executions is not None else []
+    names = {program_id: name for name, program_id in modules}
+    key = np.full(len(device.op), -1, np.int64)
+    if executions is not None and len(executions.key):
+        inside = device.execution >= 0
+        key[inside] = executions.key[device.execution[inside]]
+    ops, keys, inverse = unique_pairs(device.op, key)
+    programs = []
+    for op, module in zip(ops.tolist(), keys.tolist(), strict=True):
+        fact = facts[op]
+        around: Program = modules[module] if module >= 0 else ("", None)
+        program_id = fact.program_id if fact.program_id is not None else around[1]
+        programs.append((fact.module or names.get(program_id, around[0]), program_id))
+    return programs, inverse
+
+
+def _device_totals(
+    facts: tuple[OpFacts, ...], device: DeviceOps, time: DeviceTime, steady: Window | None
+) -> list[OpTotals]:
+    programs, index = programs_of(device, facts)
+    size = len(programs)
+    op_of = np.zeros(size, np.int64)
+    op_of[index] = device.op
+    ones = np.ones(len(index), np.int64)
+    piece_index = index[device.piece_owner]
+    length = device.piece_end - device.piece_start
+    exposed = length - _covered(facts, device, time)
+    count = sum_by(index, ones, size)
+    total = sum_by(index, device.end - device.start, size)
+    exclusive = sum_by(piece_index, length, size)
+    exposed_sum = sum_by(piece_index, exposed, size)
+    steady_count = np.zeros(size, np.int64)
+    steady_exclusive = np.zeros(size, np.int64)
+    if steady is not None:
+        inside = (device.start >= steady[0]) & (device.start < steady[1])
+        steady_count = sum_by(index[inside], ones[inside], size)
+        clipped = np.minimum(device.piece_end, steady[1]) - np.maximum(
+            device.piece_start, steady[0]
+        )
+        steady_exclusive = sum_by(piece_index, np.maximum(clipped, 0), size)
+    return [
+        OpTotals(
+            facts=facts[op_of[i]],
+            module=programs[i][0],
+            program_id=programs[i][1],
+            count=int(count[i]),
+            total=int(total[i]),
+            exclusive=int(exclusive[i]),
+            exposed=int(exposed_sum[i]),
+            steady_count=int(steady_count[i]),
+            steady_exclusive=int(steady_exclusive[i]),
+        )
+        for i in range(size)
+    ]
+
+
+def _covered(facts: tuple[OpFacts, ...], device: DeviceOps, time: DeviceTime) -> Int64s:
+    """How much of each self piece other work hides."""
+    groups = np.array([fact.group for fact in facts], np.int64)[device.op[device.piece_owner]]
+    covered = np.zeros(len(groups), np.int64)
+    for group, cover in (
+        (GROUP_COMMUNICATION, lambda: time.compute),
+        (GROUP_TRANSFER, lambda: time.busy_without_transfer),
+    ):
+        chosen = groups == group
+        if chosen.any():
+            covered[chosen] = cover().covered(
+                device.piece_start[chosen], device.piece_end[chosen]
+            )
+    return covered

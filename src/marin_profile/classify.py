@@ -1,0 +1,376 @@
+"""What an op is: its kind, whether it starts or ends an async operation, its family.
+
+Contract
+* Decisions come from structured facts first (HLO category, opcode, kernel symbol), then from the
+  whole name; never from a substring of a name. Every rule is a row of a table in this module.
+* Pure functions of text; no numpy, so that views may import this.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+COMPUTE = "compute"
+UNKNOWN = "unknown"
+
+COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "all-to-all",
+    "ragged-all-to-all",
+    "collective-permute",
+    "broadcast",
+    "send-recv",
+    "other-collective",
+)
+# Kinds under the names that communication_ops has in v1 of the schema.
+V1_COLLECTIVES = {"ragged-all-to-all": "all-to-all", "broadcast": "other-collective"}
+
+HOST_TO_DEVICE = "host_to_device"
+DEVICE_TO_HOST = "device_to_host"
+DEVICE_TO_DEVICE = "device_to_device"
+ON_CHIP = "on_chip"
+UNKNOWN_TRANSFER = "unknown_transfer"
+TRANSFERS = (
+    HOST_TO_DEVICE,
+    DEVICE_TO_HOST,
+    DEVICE_TO_DEVICE,
+    ON_CHIP,
+    "infeed",
+    "outfeed",
+    UNKNOWN_TRANSFER,
+)
+
+GROUP_COMPUTE, GROUP_COMMUNICATION, GROUP_TRANSFER, GROUP_UNKNOWN = range(4)
+
+
+@cache
+def kind_group(kind: str) -> int:
+    """The ledger term that a kind belongs to."""
+    if kind == COMPUTE:
+        return GROUP_COMPUTE
+    if kind in COLLECTIVES:
+        return GROUP_COMMUNICATION
+    return GROUP_TRANSFER if kind in TRANSFERS else GROUP_UNKNOWN
+
+
+# HLO opcodes (without -start, -done, -update) that move data between devices.
+COLLECTIVE_OPCODES = {
+    "all-reduce": "all-reduce",
+    "all-gather": "all-gather",
+    "reduce-scatter": "reduce-scatter",
+    "all-reduce-scatter": "reduce-scatter",
+    "all-to-all": "all-to-all",
+    "ragged-all-to-all": "ragged-all-to-all",
+    "collective-permute": "collective-permute",
+    "collective-broadcast": "broadcast",
+    "send": "send-recv",
+    "recv": "send-recv",
+    "partition-id-all-reduce": "all-reduce",
+}
+# Names that JAX gives to the ops of its collective primitives.
+COLLECTIVE_PRIMITIVES = {
+    "psum": "all-reduce",
+    "psum-invariant": "all-reduce",
+    "psum2": "all-reduce",
+    "pmean": "all-reduce",
+    "pmax": "all-reduce",
+    "pmin": "all-reduce",
+    "psum-scatter": "reduce-scatter",
+    "reduce-scatter": "reduce-scatter",
+    "all-gather-invariant": "all-gather",
+    "pbroadcast": "broadcast",
+    "ppermute": "collective-permute",
+}
+INFEED_OPCODES = {"infeed": "infeed", "outfeed": "outfeed"}
+# Opcodes whose start/done pairs are DMA, not communication.
+DMA_OPCODES = frozenset({"copy", "slice", "dynamic-slice", "dynamic-update-slice"})
+CONTAINER_OPCODES = frozenset({"while", "conditional", "call"})
+# Ops that mark a place rather than do work: a gap that ends at one belongs to the op behind it.
+BOOKKEEPING = frozenset(
+    {"iota", "constant", "bitcast", "get-tuple-element", "parameter", "tuple", "after-all"}
+    | {"copy-start", "copy-done"}
+)
+
+KERNEL_COLLECTIVES = (
+    ("reducescatter", "reduce-scatter"),
+    ("allreduce", "all-reduce"),
+    ("allgather", "all-gather"),
+    ("alltoall", "all-to-all"),
+    ("sendrecv", "send-recv"),
+    ("send", "send-recv"),
+    ("recv", "send-recv"),
+    ("broadcast", "broadcast"),
+    ("reduce", "other-collective"),
+)
+NCCL_PREFIX = re.compile(r"^(?:ncclDevKernel|ncclKernel|rccl\w*?Kernel|rccl)_?(?P<rest>.*)", re.DOTALL)
+KERNEL_TRANSFERS = (
+    (re.compile(r"^(?:MemcpyH2D|CopyHostToDevice)\b"), HOST_TO_DEVICE),
+    (re.compile(r"^(?:MemcpyD2H|CopyDeviceToHost)\b"), DEVICE_TO_HOST),
+    (re.compile(r"^(?:MemcpyD2D|MemcpyP2P|CopyDeviceToDevice|CopyPeerToPeer)\b"), DEVICE_TO_DEVICE),
+    (re.compile(r"^(?:Memset|__amd_rocclr_fillBuffer)"), DEVICE_TO_DEVICE),
+    (re.compile(r"^(?:Memcpy|__amd_rocclr_copy|Copy\w+To\w+\b)"), UNKNOWN_TRANSFER),
+)
+MEMCPY_DETAIL_KINDS = {
+    "h2d": HOST_TO_DEVICE,
+    "hosttodevice": HOST_TO_DEVICE,
+    "d2h": DEVICE_TO_HOST,
+    "devicetohost": DEVICE_TO_HOST,
+    "d2d": DEVICE_TO_DEVICE,
+    "devicetodevice": DEVICE_TO_DEVICE,
+    "p2p": DEVICE_TO_DEVICE,
+}
+SYNC_ENTRY = re.compile(r"^(?:Stream|Event|Context|Device) (?:Sync|Synchronize|Wait)\b", re.IGNORECASE)
+
+FAMILIES = (
+    ("attention_splash", re.compile(r"splash_(?:mha|attention)", re.IGNORECASE)),
+    ("attention_flash", re.compile(r"flash_?attention|fused_attn|fused_attention|fmha", re.IGNORECASE)),
+    ("attention", re.compile(r"(?:^|[/_.])(?:\w*attention\w*|attn|rpa|mha|sdpa)(?:$|[/_.\-\d])", re.IGNORECASE)),
+    ("loss_xent", re.compile(r"softmax_cross_entropy|cross_entropy|xent", re.IGNORECASE)),
+    ("optimizer", re.compile(r"(?:^|[/_.])(?:optimizer|optim|adamw?|adafactor|apply_updates)(?:$|[/_.])", re.IGNORECASE)),
+    ("embedding", re.compile(r"(?:^|[/_.])embed(?:ding|dings|der)?s?(?:$|[/_.])", re.IGNORECASE)),
+    ("normalization", re.compile(r"(?:^|[/_.])(?:\w*norm|ln_\w+|rsqrt)(?:$|[/_.\d])", re.IGNORECASE)),
+)  # fmt: skip
+MATMUL = re.compile(
+    r"(?:^|[/_.\-])(?:dot|dot_general|gemm\w*|matmul|convolution|conv|cijk\w*|cublas\w*|cutlass\w*)(?:$|[/_.\-\d(<])",
+    re.IGNORECASE,
+)
+
+_SUFFIX = re.compile(r"\.\d+$")
+_STATE = re.compile(r"-(?:start|done|update)$")
+_TRAILING = frozenset({"start", "done", "update", "clone", "remat", "sunk"})
+_OPCODE_AFTER_SHAPE = re.compile(r"\s*([a-z][a-z0-9\-]*)\(")
+_SPACE = re.compile(r"S\((\d+)\)")
+_SHAPE = re.compile(r"([a-z][a-z0-9]*)\[([^\]]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class OpClass:
+    """`role` is "start", "done" or ""; `base` is the opcode or stem without it."""
+
+    kind: str
+    role: str
+    base: str
+    is_container: bool
+
+
+@cache
+def canonical_name(name: str) -> str:
+    """A name without "%" and numeric suffix: what survives renumbering."""
+    return _SUFFIX.sub("", name.strip().lstrip("%"))
+
+
+@cache
+def opcode_of(long_name: str) -> str:
+    """The opcode in an HLO text such as "%psum.7 = bf16[8]{0} all-reduce(...)"; "" if there is none."""
+    _, separator, text = long_name.partition(" = ")
+    if not separator:
+        return ""
+    match = _OPCODE_AFTER_SHAPE.match(text, _end_of_shape(text))
+    return match.group(1) if match else ""
+
+
+def _end_of_shape(text: str) -> int:
+    """Where the result shape ends: at the first space outside all brackets."""
+    depth = 0
+    for at, character in enumerate(text):
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif character == " " and depth == 0:
+            return at
+    return len(text)
+
+
+def _role(opcode: str) -> tuple[str, str]:
+    """("all-gather", "start") for "all-gather-start"."""
+    for role in ("start", "done", "update"):
+        if opcode.endswith("-" + role):
+            return opcode[: -len(role) - 1], role
+    return opcode, ""
+
+
+@cache
+def _stem(name: str) -> str:
+    """A name's whole tokens without numbering and state: "psum_invariant.7" -> "psum-invariant"."""
+    tokens = re.split(r"[.\-_]", canonical_name(name).lower())
+    while len(tokens) > 1 and (tokens[-1].isdigit() or tokens[-1] in _TRAILING):
+        tokens.pop()
+    return "-".join(tokens)
+
+
+def classify_op(
+    name: str,
+    *,
+    category: str = "",
+    opcode: str = "",
+    wrapped_opcode: str = "",
+    long_name: str = "",
+    shape: str = "",
+    memcpy_details: str = "",
+    line_name: str = "",
+    is_kernel: bool = False,
+) -> OpClass:
+    """The kind of a device op.
+
+    category: XLA's hlo_category. opcode, wrapped_opcode: from the HLO proto. long_name: HLO text.
+    is_kernel: `name` is a GPU kernel symbol, which then decides first.
+    """
+    if is_kernel:
+        found = _kernel_kind(name, memcpy_details, line_name)
+        if found:
+            return OpClass(found, "", found, False)
+    code = opcode or opcode_of(long_name)
+    base, role = _role(code or category)
+    if base == "async" or (not role and category.startswith("async-")):
+        role = role or _role(category)[1]
+        base = wrapped_opcode or _stem(name)
+    if category in COLLECTIVE_OPCODES or code in CONTAINER_OPCODES or category in CONTAINER_OPCODES:
+        base = code if code in CONTAINER_OPCODES else category
+    if base in CONTAINER_OPCODES:
+        return OpClass(COMPUTE, role, base, True)
+    fused = _fused_collective(category)
+    if fused:
+        return OpClass(fused, role, fused, False)
+    stem = "" if is_kernel else _stem(name)
+    if not code and not category:
+        base, role = stem, _role(canonical_name(name))[1]
+        if stem in CONTAINER_OPCODES:
+            return OpClass(COMPUTE, "", stem, True)
+    kind = COLLECTIVE_OPCODES.get(base) or INFEED_OPCODES.get(base)
+    if not kind and not code and not category:
+        kind = COLLECTIVE_PRIMITIVES.get(base)
+    if kind:
+        return OpClass(kind, role, base, False)
+    if role and base in DMA_OPCODES:
+        return OpClass(transfer_direction(long_name, shape, base, role), role, base, False)
+    return OpClass(COMPUTE, role, base, False)
+
+
+def _fused_collective(category: str) -> str:
+    """"all-reduce fusion" and the like are communication; "loop fusion" is not."""
+    head, _, tail = category.partition(" ")
+    return COLLECTIVE_OPCODES.get(head, "") if tail == "fusion" else ""
+
+
+def _kernel_kind(name: str, memcpy_details: str, line_name: str) -> str:
+    nccl = NCCL_PREFIX.match(name)
+    if nccl:
+        symbol = nccl.group("rest").replace("_", "").lower()
+        return next(
+            (kind for word, kind in KERNEL_COLLECTIVES if symbol.startswith(word)),
+            "other-collective",
+        )
+    if memcpy_details or "(Memcpy" in line_name:
+        detail = re.search(r"kind:(\w+)", memcpy_details)
+        known = MEMCPY_DETAIL_KINDS.get(detail.group(1).lower()) if detail else None
+        if known:
+            return known
+        return _symbol_transfer(name) or UNKNOWN_TRANSFER
+    return _symbol_transfer(name)
+
+
+def _symbol_transfer(name: str) -> str:
+    return next((kind for pattern, kind in KERNEL_TRANSFERS if pattern.match(name)), "")
+
+
+def is_sync_entry(name: str) -> bool:
+    """A driver's wait on a stream or event: no device work."""
+    return bool(SYNC_ENTRY.match(name))
+
+
+@cache
+def transfer_direction(long_name: str, shape: str, base: str, role: str) -> str:
+    """Between which memories an async copy or slice moves data.
+
+    Memory spaces in layouts: S(5) is the host's memory, S(1) on-chip, none the device's main
+    memory. A copy-start gives (destination, source, context), an async slice ((source),
+    destination, context); a done gives the destination and names the start's tuple as operand.
+    """
+    _, separator, text = long_name.partition(" = ")
+    result = text[: _end_of_shape(text)] if separator else shape
+    if role == "done":
+        opened = text.find("(", _end_of_shape(text)) if separator else -1
+        if opened < 0:
+            return UNKNOWN_TRANSFER
+        operand = text[opened + 1 :]
+        result = operand[: _end_of_shape(operand)]
+    parts = _tuple_parts(result)
+    if len(parts) < 2:
+        return UNKNOWN_TRANSFER
+    destination, source = (parts[0], parts[1]) if base == "copy" else (parts[1], parts[0])
+    to_space, from_space = _memory_space(destination), _memory_space(source)
+    if to_space == 5 or from_space == 5:
+        if to_space == from_space:
+            return UNKNOWN_TRANSFER
+        return DEVICE_TO_HOST if to_space == 5 else HOST_TO_DEVICE
+    return DEVICE_TO_DEVICE if to_space == from_space == 0 else ON_CHIP
+
+
+def _tuple_parts(text: str) -> list[str]:
+    """The top-level parts of "(a, (b, c), d)"."""
+    text = text.strip()
+    if not text.startswith("("):
+        return []
+    parts, depth, start = [], 0, 1
+    for at, character in enumerate(text):
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+            if depth == 0:
+                parts.append(text[start:at])
+                break
+        elif character == "," and depth == 1:
+            parts.append(text[start:at])
+            start = at + 1
+    return parts
+
+
+def _memory_space(shape: str) -> int:
+    found = _SPACE.search(shape)
+    return int(found.group(1)) if found else 0
+
+
+@cache
+def shape_signature(shape: str, long_name: str = "") -> str:
+    """The result's "dtype[dimensions]", several joined by "|"; layouts are left out. "" if unknown."""
+    if not shape:
+        _, separator, text = long_name.partition(" = ")
+        shape = text[: _end_of_shape(text)] if separator else ""
+    return "|".join(f"{dtype}[{dims}]" for dtype, dims in _SHAPE.findall(shape))
+
+
+def is_bookkeeping(name: str) -> bool:
+    return canonical_name(name) in BOOKKEEPING
+
+
+@cache
+def family(name: str, scope: str, kind: str, category: str) -> str:
+    """The semantic family: what part of a model's work an op is."""
+    group = kind_group(kind)
+    if group == GROUP_COMMUNICATION:
+        return "collective"
+    if group == GROUP_TRANSFER:
+        return "transfer"
+    for title, pattern in FAMILIES[:2]:
+        if pattern.search(name) or pattern.search(scope):
+            return title
+    leaf = scope.rsplit("/", 1)[-1]
+    if category == "convolution fusion" or MATMUL.search(leaf) or MATMUL.search(canonical_name(name)):
+        return "matmul"
+    for title, pattern in FAMILIES[2:]:
+        if pattern.search(name) or pattern.search(scope):
+            return title
+    stem = _stem(name)
+    if category == "data formatting" or stem in ("copy", "transpose", "reshape", "bitcast", "pad"):
+        return "copy"
+    if "convert" in stem.split("-") and "fusion" not in stem.split("-"):
+        return "convert"
+    if "fusion" in stem.split("-") or "fusion" in category.split():
+        return "fusion"
+    return "other"

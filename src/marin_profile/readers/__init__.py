@@ -1,0 +1,21 @@
+"""Readers turn bytes into a Timeline; nothing else in the package knows a file format."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from marin_profile.timeline import Timeline
+
+XPLANE = "xplane_pb"
+TRACE_JSON = "perfetto_trace_json"
+
+
+def read_timeline(stream: BinaryIO, *, path: str, is_xplane: bool) -> Timeline:
+    """Read one opened profile file. Raises BrokenInputError if it is damaged or no JAX profile."""
+    if is_xplane:
+        from marin_profile.readers.xplane import read_xplane
+
+        return read_xplane(stream, path=path)
+    from marin_profile.readers.trace_json import read_trace_json
+
+    return read_trace_json(stream, path=path)

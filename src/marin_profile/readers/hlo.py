@@ -1,0 +1,178 @@
+"""HLO protos as they stand in an XPlane's /host:metadata: bytes -> instructions by name.
+
+Contract: `read_hlo_proto(buffer, at, end)` gives the instructions of one serialized HloProto,
+inner computations included. Field numbers are those of xla's hlo.proto and xla_data.proto.
+Damage inside a proto gives the instructions read so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from numpy.typing import NDArray
+
+from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, WIRE_BYTES, walk
+from marin_profile.timeline import HloInstruction
+
+Buffer = NDArray
+Span = tuple[int, int]
+
+# xla_data.proto, enum PrimitiveType
+PRIMITIVE_TYPES = {
+    1: "pred", 2: "s8", 3: "s16", 4: "s32", 5: "s64", 6: "u8", 7: "u16", 8: "u32", 9: "u64",
+    10: "f16", 11: "f32", 12: "f64", 13: "tuple", 14: "opaque", 15: "c64", 16: "bf16", 17: "token",
+    18: "c128", 19: "f8e5m2", 20: "f8e4m3fn", 21: "s4", 22: "u4", 23: "f8e4m3b11fnuz",
+    24: "f8e5m2fnuz", 25: "f8e4m3fnuz",
+}  # fmt: skip
+TUPLE = 13
+
+
+def text(buffer: Buffer, span: Span) -> str:
+    """The bytes of a span as text; bytes that are no UTF-8 become U+FFFD."""
+    return buffer[span[0] : span[1]].tobytes().decode("utf-8", "replace")
+
+
+def fields(buffer: Buffer, span: Span) -> Iterator[tuple[int, int, Span]]:
+    """The fields of a message: (number, varint value, content span; (0, 0) for a varint)."""
+    rows, _ = walk(buffer, span[0], span[1])
+    for row in rows.tolist():
+        value = row[VALUE]
+        if row[WIRE] == 0:
+            yield row[FIELD], value, (0, 0)
+        else:
+            yield row[FIELD], 0, (value, value + row[LENGTH])
+
+
+def read_hlo_proto(buffer: Buffer, at: int, end: int) -> dict[str, HloInstruction]:
+    instructions: dict[str, HloInstruction] = {}
+    for number, _, module in fields(buffer, (at, end)):
+        if number == 1:
+            instructions.update(_read_module(buffer, module))
+    return instructions
+
+
+def _read_module(buffer: Buffer, module: Span) -> dict[str, HloInstruction]:
+    raw: list[_RawInstruction] = []
+    roots: dict[int, int] = {}
+    for number, _, computation in fields(buffer, module):
+        if number != 3:
+            continue
+        computation_id = root_id = 0
+        for inner, value, span in fields(buffer, computation):
+            if inner == 2:
+                raw.append(_RawInstruction(buffer, span))
+            elif inner == 5:
+                computation_id = value
+            elif inner == 6:
+                root_id = value
+        roots[computation_id] = root_id
+    by_id = {instruction.id: instruction for instruction in raw}
+    return {item.name: item.resolve(by_id, roots) for item in raw}
+
+
+class _RawInstruction:
+    """An instruction whose operands and callees are still ids."""
+
+    __slots__ = ("callees", "group_size", "id", "name", "op_name", "opcode", "operand_ids", "shape")
+
+    def __init__(self, buffer: Buffer, span: Span) -> None:
+        self.name = self.opcode = self.op_name = self.shape = ""
+        self.id = 0
+        self.operand_ids: list[int] = []
+        self.callees: list[int] = []
+        self.group_size: int | None = None
+        for number, value, inner in fields(buffer, span):
+            if number == 1:
+                self.name = text(buffer, inner)
+            elif number == 2:
+                self.opcode = text(buffer, inner)
+            elif number == 3:
+                self.shape = _shape(buffer, inner)
+            elif number == 7:
+                for tag, _, content in fields(buffer, inner):
+                    if tag == 2:
+                        self.op_name = text(buffer, content)
+            elif number == 35:
+                self.id = value
+            elif number == 36:
+                self.operand_ids += _repeated(buffer, value, inner)
+            elif number == 38:
+                self.callees += _repeated(buffer, value, inner)
+            elif number == 49 and self.group_size is None:
+                self.group_size = _replica_group_size(buffer, inner)
+            elif number == 87:
+                self.group_size = _device_list_group_size(buffer, inner) or self.group_size
+
+    def resolve(
+        self, by_id: dict[int, _RawInstruction], roots: dict[int, int]
+    ) -> HloInstruction:
+        wrapped = ""
+        if self.opcode.startswith("async-") and self.callees:
+            root = by_id.get(roots.get(self.callees[0], 0))
+            wrapped = root.opcode if root else ""
+        operands = tuple(by_id[i].name for i in self.operand_ids if i in by_id)
+        return HloInstruction(
+            opcode=self.opcode,
+            op_name=self.op_name,
+            shape=self.shape,
+            operands=operands,
+            replica_group_size=self.group_size,
+            wrapped_opcode=wrapped,
+        )
+
+
+def _repeated(buffer: Buffer, value: int, span: Span) -> list[int]:
+    """A repeated integer, packed or not."""
+    if span == (0, 0):
+        return [value]
+    values = []
+    at, end = span
+    content = buffer[at:end].tolist()
+    result = shift = 0
+    for byte in content:
+        result |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            values.append(result)
+            result = shift = 0
+    return values
+
+
+def _replica_group_size(buffer: Buffer, span: Span) -> int | None:
+    ids: list[int] = []
+    for number, value, inner in fields(buffer, span):
+        if number == 1:
+            ids += _repeated(buffer, value, inner)
+    return len(ids) or None
+
+
+def _device_list_group_size(buffer: Buffer, span: Span) -> int | None:
+    """CollectiveDeviceListProto: explicit groups (1), or an iota list (2: groups, devices each)."""
+    for number, _, inner in fields(buffer, span):
+        if number == 1:
+            return _replica_group_size(buffer, inner)
+        if number == 2:
+            sizes = {tag: value for tag, value, _ in fields(buffer, inner)}
+            return sizes.get(2)
+    return None
+
+
+def _shape(buffer: Buffer, span: Span) -> str:
+    """"f32[8,128]", tuples in parentheses; the layout is left out."""
+    element = 0
+    dimensions: list[int] = []
+    parts: list[str] = []
+    for number, value, inner in fields(buffer, span):
+        if number == 2:
+            element = value
+        elif number == 3:
+            dimensions += _repeated(buffer, value, inner)
+        elif number == 4:
+            parts.append(_shape(buffer, inner))
+    if element == TUPLE:
+        return f"({', '.join(parts)})"
+    name = PRIMITIVE_TYPES.get(element, "")
+    return f"{name}[{','.join(map(str, dimensions))}]" if name else ""
+
+
+__all__ = ["WIRE_BYTES", "fields", "read_hlo_proto", "text"]

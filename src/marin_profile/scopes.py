@@ -1,0 +1,118 @@
+"""Scope paths: where in the program an op stands, and in which pass.
+
+Contract: `parse_scope` turns a raw op name ("jit(step)/transpose(jvp(mlp))/dot_general:") into
+(("jit(step)", "mlp", "dot_general"), "backward"). A value without "/" is an argument's or a
+module's name, not a path, and gives None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, OTHER = (
+    "forward",
+    "backward",
+    "recompute",
+    "optimizer",
+    "other",
+)
+SEPARATOR = "=>"
+
+# Segments that tracing adds and that name no part of a model.
+DROPPED_SEGMENTS = frozenset(
+    {
+        "main", "while", "body", "cond", "body_pred", "scan", "closed_call", "core_call", "xla_call",
+        "shard_map", "pallas_call", "checkpoint", "remat", "remat2", "rematted_computation",
+        "eval_jaxpr", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_jvp_call",
+        "custom_jvp_call_jaxpr", "custom_vjp", "custom_jvp", "pjit", "jit", "XlaModule",
+    }
+)  # fmt: skip
+DROPPED_WRAPPERS = frozenset({"jit", "pjit"})
+# name(X): the transformation gives way to X.
+TRANSPARENT_WRAPPERS = frozenset(
+    {
+        "jvp", "transpose", "vmap", "pmap", "xmap", "remat", "checkpoint", "shard_map",
+        "custom_vjp", "custom_jvp", "linearize",
+    }
+)  # fmt: skip
+OPTIMIZER_TOKENS = frozenset(
+    {"optimizer", "optim", "adam", "adamw", "adafactor", "sgd", "lion", "sophia", "muon"}
+    | {"apply_updates", "opt_update"}
+)
+# Arithmetic of an update step: outside the loss, in a program that has a backward pass.
+UPDATE_PRIMITIVES = frozenset(
+    {"add", "sub", "mul", "div", "sqrt", "rsqrt", "integer_pow", "pow", "square", "max", "min"}
+)
+
+_BRANCH = re.compile(r"branch_\d+_fun")
+_WRAPPED = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
+
+
+def split_path(value: str) -> list[str]:
+    """Segments between slashes that stand outside parentheses."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(value):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth = max(0, depth - 1)
+        elif character == "/" and depth == 0:
+            parts.append(value[start:at])
+            start = at + 1
+    parts.append(value[start:])
+    return parts
+
+
+@cache
+def parse_scope(value: str) -> tuple[tuple[str, ...], str] | None:
+    """(segments, pass) of a raw op name, or None if it is no path."""
+    value = value.strip().removesuffix(":")
+    if "/" not in value:
+        return None
+    segments: list[str] = []
+    seen: set[str] = set()
+    for index, raw in enumerate(split_path(value)):
+        raw = raw.strip()
+        segment = _unwrap(raw, seen, first=index == 0)
+        repeats_parent = segment != raw and segments and segments[-1] == segment
+        if segment and not repeats_parent:
+            segments.append(segment)
+    if not segments:
+        return None
+    return tuple(segments), _pass(seen, segments)
+
+
+def _unwrap(segment: str, seen: set[str], *, first: bool) -> str:
+    """The segment without its wrappers; `seen` collects the wrappers and dropped names."""
+    match = _WRAPPED.fullmatch(segment)
+    if match:
+        wrapper, inner = match.groups()
+        if wrapper in DROPPED_WRAPPERS:
+            return segment if first else ""
+        if wrapper in TRANSPARENT_WRAPPERS:
+            seen.add(wrapper)
+            return _unwrap(inner, seen, first=False)
+    if segment in DROPPED_SEGMENTS or _BRANCH.fullmatch(segment):
+        seen.add(segment)
+        return ""
+    return segment
+
+
+def _pass(seen: set[str], segments: Iterable[str]) -> str:
+    """Inside a transposed checkpoint JAX names the recomputed part "rematted_computation"; the
+    rest of that checkpoint is the backward pass itself."""
+    if "rematted_computation" in seen:
+        return RECOMPUTE
+    if "transpose" in seen:
+        return BACKWARD
+    if any(segment.lower() in OPTIMIZER_TOKENS for segment in segments):
+        return OPTIMIZER
+    return FORWARD if "jvp" in seen else OTHER
+
+
+def is_update(segments: tuple[str, ...], pass_name: str) -> bool:
+    """Whether an op outside the loss looks like part of the parameter update; only meaningful in
+    a program that has a backward pass."""
+    return pass_name == OTHER and segments[-1] in UPDATE_PRIMITIVES

@@ -1,0 +1,184 @@
+"""A capture's files -> ProfileSummary: reads each host in turn, then merges.
+
+Contract: one Timeline is in memory at a time. A file that cannot be read gives way to its sibling,
+and the summary says so; files with the same bytes count once. Same input, same summary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
+from marin_profile.analysis.host import HostPart, analyse_host
+from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
+from marin_profile.errors import BrokenInputError, CannotAnswerError, UsageError
+from marin_profile.readers import XPLANE, read_timeline
+from marin_profile.schema import ProfileSummary
+from marin_profile.sources import open_file
+from marin_profile.timeline import Timeline
+
+if TYPE_CHECKING:
+    from marin_profile.sources import Capture, HostFile
+
+BREAKDOWN_MODES = (DEVICE_LEDGER, *BASIS_NAMES)
+_BLOCK = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizeOptions:
+    """warmup_steps: how many steps of the window to leave out. stamp: let generated_at_utc be the
+    clock's time instead of the capture's."""
+
+    warmup_steps: int = 1
+    hot_op_limit: int = 25
+    breakdown_mode: str = DEVICE_LEDGER
+    stamp: bool = False
+
+    def __post_init__(self) -> None:
+        if self.warmup_steps < 0:
+            raise UsageError(f"--warmup-steps must be 0 or more, not {self.warmup_steps}.")
+        if self.hot_op_limit < 1:
+            raise UsageError(f"--hot-op-limit must be 1 or more, not {self.hot_op_limit}.")
+        if self.breakdown_mode not in BREAKDOWN_MODES:
+            raise UsageError(
+                f"--breakdown-mode {self.breakdown_mode!r} is unknown; choose one of "
+                f"{', '.join(BREAKDOWN_MODES)}."
+            )
+
+
+def summarize_capture(
+    capture: Capture, options: SummarizeOptions | None = None
+) -> ProfileSummary:
+    """Summarise all hosts of a capture.
+
+    Raises BrokenInputError if no file can be read, CannotAnswerError if no device did any work.
+    """
+    options = options or SummarizeOptions()
+    parts: list[HostPart] = []
+    files: list[SourceFile] = []
+    notes: list[str] = []
+    jax_version = ""
+    errors: list[BrokenInputError] = []
+    for host_file in capture.hosts:
+        try:
+            timeline, file = _read(host_file)
+        except BrokenInputError as error:
+            errors.append(error)
+            notes.append(f"Host {host_file.host} is missing: {error}")
+            continue
+        twin = next((known for known in files if known.sha256 == file.sha256), None)
+        if twin is not None:
+            notes.append(
+                f"{file.name} is byte for byte {twin.name}: the host is counted once, as {twin.host}."
+            )
+            continue
+        jax_version = jax_version or _jax_version(timeline)
+        files.append(file)
+        parts.append(
+            analyse_host(
+                timeline,
+                file.host,
+                warmup_steps=options.warmup_steps,
+                older_mode=None if options.breakdown_mode == DEVICE_LEDGER else options.breakdown_mode,
+            )
+        )
+    if not parts:
+        raise errors[0] if errors else BrokenInputError(f"{capture.root} holds no readable file.")
+    _require_device_work(capture, parts)
+    with_work = [part for part in parts if part.devices]
+    notes += [
+        f"Host {part.host} shows no device work (host-only profile) and is left out."
+        for part in parts
+        if not part.devices
+    ]
+    summary = assemble(
+        with_work,
+        CaptureFacts(
+            source_path=capture.source_path,
+            files=tuple(files),
+            notes=tuple(notes),
+            tool_version=_tool_version(),
+            jax_version=jax_version,
+        ),
+        hot_op_limit=options.hot_op_limit,
+        breakdown_mode=options.breakdown_mode,
+    )
+    if options.stamp:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        summary = summary.model_copy(update={"generated_at_utc": now})
+    return summary
+
+
+def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
+    """The first usable file of a host: the preferred one, else its siblings in order."""
+    failed: list[str] = []
+    first_error: BrokenInputError | None = None
+    for candidate in (host_file, *host_file.fallbacks):
+        try:
+            timeline, digest = _read_file(candidate.path, candidate.format)
+        except BrokenInputError as error:
+            first_error = first_error or error
+            failed.append(str(error))
+            continue
+        notes = [f"Read {candidate.path} instead: {reason}" for reason in failed]
+        if timeline.hostname and len(failed) == 0 and _disagrees(host_file.host, timeline.hostname):
+            notes.append(f"The file is named after {host_file.host}, inside it says {timeline.hostname}.")
+        return timeline, SourceFile(
+            host=host_file.host,
+            name=candidate.name,
+            sha256=digest,
+            reason=candidate.reason,
+            notes=tuple(notes),
+        )
+    assert first_error is not None
+    raise first_error
+
+
+def _disagrees(file_host: str, inner: str) -> bool:
+    """File names may hold a shortened or decorated hostname."""
+    short = inner.split(".")[0].lower()
+    return short not in file_host.lower() and file_host.lower() not in inner.lower()
+
+
+def _read_file(path: str, source_format: str) -> tuple[Timeline, str]:
+    with ThreadPoolExecutor(1) as pool, open_file(path) as stream:
+        digest = pool.submit(_sha256, path)
+        timeline = read_timeline(stream, path=path, is_xplane=source_format == XPLANE)
+        return timeline, digest.result()
+
+
+def _sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    with open_file(path) as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _jax_version(timeline: Timeline) -> str:
+    return next(
+        (str(plane.stats["jax_version"]) for plane in timeline.planes if "jax_version" in plane.stats),
+        "",
+    )
+
+
+def _tool_version() -> str:
+    from marin_profile import __version__
+
+    return __version__
+
+
+def _require_device_work(capture: Capture, parts: Sequence[HostPart]) -> None:
+    if any(part.devices for part in parts):
+        return
+    events = sum(part.num_events for part in parts)
+    raise CannotAnswerError(
+        f"{capture.source_path} is a host-only profile: none of its {events:,} events is device "
+        "work, so there is nothing to say about steps, ops or communication; capture while the "
+        "device executes, for fewer seconds, and check that the device tracer started."
+    )
