@@ -106,7 +106,9 @@ KERNEL_COLLECTIVES = (
     ("broadcast", "broadcast"),
     ("reduce", "other-collective"),
 )
-NCCL_PREFIX = re.compile(r"^(?:ncclDevKernel|ncclKernel|rccl\w*?Kernel|rccl)_?(?P<rest>.*)", re.DOTALL)
+NCCL_PREFIX = re.compile(
+    r"^(?:ncclDevKernel|ncclKernel|rccl\w*?Kernel|rccl)_?(?P<rest>.*)", re.DOTALL
+)
 KERNEL_TRANSFERS = (
     (re.compile(r"^(?:MemcpyH2D|CopyHostToDevice)\b"), HOST_TO_DEVICE),
     (re.compile(r"^(?:MemcpyD2H|CopyDeviceToHost)\b"), DEVICE_TO_HOST),
@@ -123,17 +125,25 @@ MEMCPY_DETAIL_KINDS = {
     "devicetodevice": DEVICE_TO_DEVICE,
     "p2p": DEVICE_TO_DEVICE,
 }
-SYNC_ENTRY = re.compile(r"^(?:Stream|Event|Context|Device) (?:Sync|Synchronize|Wait)\b", re.IGNORECASE)
+SYNC_ENTRY = re.compile(
+    r"^(?:Stream|Event|Context|Device) (?:Sync|Synchronize|Wait)\b", re.IGNORECASE
+)
+
+
+def _token(pattern: str) -> re.Pattern[str]:
+    """`pattern` as a whole token of a name or path."""
+    return re.compile(rf"(?:^|[/_.]){pattern}(?:$|[/_.\-\d])", re.IGNORECASE)
+
 
 FAMILIES = (
     ("attention_splash", re.compile(r"splash_(?:mha|attention)", re.IGNORECASE)),
-    ("attention_flash", re.compile(r"flash_?attention|fused_attn|fused_attention|fmha", re.IGNORECASE)),
-    ("attention", re.compile(r"(?:^|[/_.])(?:\w*attention\w*|attn|rpa|mha|sdpa)(?:$|[/_.\-\d])", re.IGNORECASE)),
-    ("loss_xent", re.compile(r"softmax_cross_entropy|cross_entropy|xent", re.IGNORECASE)),
-    ("optimizer", re.compile(r"(?:^|[/_.])(?:optimizer|optim|adamw?|adafactor|apply_updates)(?:$|[/_.])", re.IGNORECASE)),
-    ("embedding", re.compile(r"(?:^|[/_.])embed(?:ding|dings|der)?s?(?:$|[/_.])", re.IGNORECASE)),
-    ("normalization", re.compile(r"(?:^|[/_.])(?:\w*norm|ln_\w+|rsqrt)(?:$|[/_.\d])", re.IGNORECASE)),
-)  # fmt: skip
+    ("attention_flash", re.compile(r"flash_?attention|fused_att(?:n|ention)|fmha", re.IGNORECASE)),
+    ("attention", _token(r"(?:\w*attention\w*|attn|rpa|mha|sdpa)")),
+    ("loss_xent", re.compile(r"cross_entropy|xent", re.IGNORECASE)),
+    ("optimizer", _token(r"(?:optimizer|optim|adamw?|adafactor|apply_updates)")),
+    ("embedding", _token(r"embed(?:ding|dings|der)?s?")),
+    ("normalization", _token(r"(?:\w*norm|ln_\w+|rsqrt)")),
+)
 MATMUL = re.compile(
     r"(?:^|[/_.\-])(?:dot|dot_general|gemm\w*|matmul|convolution|conv|cijk\w*|cublas\w*|cutlass\w*)(?:$|[/_.\-\d(<])",
     re.IGNORECASE,
@@ -165,7 +175,7 @@ def canonical_name(name: str) -> str:
 
 @cache
 def opcode_of(long_name: str) -> str:
-    """The opcode in an HLO text such as "%psum.7 = bf16[8]{0} all-reduce(...)"; "" if there is none."""
+    """The opcode in an HLO text ("%psum.7 = bf16[8]{0} all-reduce(...)"); "" if there is none."""
     _, separator, text = long_name.partition(" = ")
     if not separator:
         return ""
@@ -186,7 +196,7 @@ def _end_of_shape(text: str) -> int:
     return len(text)
 
 
-def _role(opcode: str) -> tuple[str, str]:
+def _split_role(opcode: str) -> tuple[str, str]:
     """("all-gather", "start") for "all-gather-start"."""
     for role in ("start", "done", "update"):
         if opcode.endswith("-" + role):
@@ -225,36 +235,33 @@ def classify_op(
         if found:
             return OpClass(found, "", found, False)
     code = opcode or opcode_of(long_name)
-    base, role = _role(code or category)
-    if base == "async" or (not role and category.startswith("async-")):
-        role = role or _role(category)[1]
-        base = wrapped_opcode or _stem(name)
-    if category in COLLECTIVE_OPCODES or code in CONTAINER_OPCODES or category in CONTAINER_OPCODES:
-        base = code if code in CONTAINER_OPCODES else category
-    if base in CONTAINER_OPCODES:
-        return OpClass(COMPUTE, role, base, True)
-    fused = _fused_collective(category)
-    if fused:
-        return OpClass(fused, role, fused, False)
     stem = "" if is_kernel else _stem(name)
-    if not code and not category:
-        base, role = stem, _role(canonical_name(name))[1]
-        if stem in CONTAINER_OPCODES:
-            return OpClass(COMPUTE, "", stem, True)
-    kind = COLLECTIVE_OPCODES.get(base) or INFEED_OPCODES.get(base)
-    if not kind and not code and not category:
-        kind = COLLECTIVE_PRIMITIVES.get(base)
-    if kind:
-        return OpClass(kind, role, base, False)
-    if role and base in DMA_OPCODES:
-        return OpClass(transfer_direction(long_name, shape, base, role), role, base, False)
-    return OpClass(COMPUTE, role, base, False)
+    named = not category and not code
+    facts = (canonical_name(name).lower(),) if named and not is_kernel else (category, code)
+    role = next((role for fact in reversed(facts) if (role := _split_role(fact)[1])), "")
+    for fact in facts:
+        base = _split_role(fact)[0]
+        if base == "async":
+            base = wrapped_opcode or stem
+        elif named:
+            base = stem
+        if base in CONTAINER_OPCODES:
+            return OpClass(COMPUTE, "", base, True)
+        kind = _collective_kind(base, named=named) or INFEED_OPCODES.get(base)
+        if not kind and role and base in DMA_OPCODES:
+            kind = transfer_direction(long_name, shape, base, role)
+        if kind:
+            return OpClass(kind, role, base, False)
+    return OpClass(COMPUTE, role, facts[-1] if facts else "", False)
 
 
-def _fused_collective(category: str) -> str:
-    """"all-reduce fusion" and the like are communication; "loop fusion" is not."""
-    head, _, tail = category.partition(" ")
-    return COLLECTIVE_OPCODES.get(head, "") if tail == "fusion" else ""
+def _collective_kind(base: str, *, named: bool) -> str:
+    """ "all-reduce fusion" and the like are communication; "loop fusion" is not. JAX's primitive
+    names count only where the name is all there is."""
+    head, _, tail = base.partition(" ")
+    if tail == "fusion":
+        return COLLECTIVE_OPCODES.get(head, "")
+    return COLLECTIVE_OPCODES.get(base) or (COLLECTIVE_PRIMITIVES.get(base, "") if named else "")
 
 
 def _kernel_kind(name: str, memcpy_details: str, line_name: str) -> str:
@@ -338,7 +345,7 @@ def _memory_space(shape: str) -> int:
 
 @cache
 def shape_signature(shape: str, long_name: str = "") -> str:
-    """The result's "dtype[dimensions]", several joined by "|"; layouts are left out. "" if unknown."""
+    """The result's "dtype[dimensions]", several joined by "|", without layouts; "" if unknown."""
     if not shape:
         _, separator, text = long_name.partition(" = ")
         shape = text[: _end_of_shape(text)] if separator else ""
@@ -361,7 +368,11 @@ def family(name: str, scope: str, kind: str, category: str) -> str:
         if pattern.search(name) or pattern.search(scope):
             return title
     leaf = scope.rsplit("/", 1)[-1]
-    if category == "convolution fusion" or MATMUL.search(leaf) or MATMUL.search(canonical_name(name)):
+    if (
+        category == "convolution fusion"
+        or MATMUL.search(leaf)
+        or MATMUL.search(canonical_name(name))
+    ):
         return "matmul"
     for title, pattern in FAMILIES[2:]:
         if pattern.search(name) or pattern.search(scope):

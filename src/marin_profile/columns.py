@@ -12,7 +12,7 @@ Int64s = NDArray[np.int64]
 @njit(cache=True, nogil=True)
 def is_sorted(values):
     """Whether `values` never descend."""
-    for i in range(1, len(values)):
+    for i in range(1, len(values)):  # noqa: SIM110 - numba compiles no generators
         if values[i] < values[i - 1]:
             return False
     return True

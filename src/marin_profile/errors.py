@@ -1,4 +1,4 @@
-"""What can go wrong, one class per exit code; the message is one sentence: what, where, what next."""
+"""What can go wrong, one class per exit code; a message is one sentence: what, where, what next."""
 
 from __future__ import annotations
 

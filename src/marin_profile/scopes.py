@@ -23,9 +23,9 @@ SEPARATOR = "=>"
 # Segments that tracing adds and that name no part of a model.
 DROPPED_SEGMENTS = frozenset(
     {
-        "main", "while", "body", "cond", "body_pred", "scan", "closed_call", "core_call", "xla_call",
-        "shard_map", "pallas_call", "checkpoint", "remat", "remat2", "rematted_computation",
-        "eval_jaxpr", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_jvp_call",
+        "main", "while", "body", "cond", "body_pred", "scan", "closed_call", "core_call",
+        "xla_call", "shard_map", "pallas_call", "checkpoint", "remat", "remat2",
+        "rematted_computation", "eval_jaxpr", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_jvp_call",
         "custom_jvp_call_jaxpr", "custom_vjp", "custom_jvp", "pjit", "jit", "XlaModule",
     }
 )  # fmt: skip

@@ -51,9 +51,7 @@ class SummarizeOptions:
             )
 
 
-def summarize_capture(
-    capture: Capture, options: SummarizeOptions | None = None
-) -> ProfileSummary:
+def summarize_capture(capture: Capture, options: SummarizeOptions | None = None) -> ProfileSummary:
     """Summarise all hosts of a capture.
 
     Raises BrokenInputError if no file can be read, CannotAnswerError if no device did any work.
@@ -74,7 +72,7 @@ def summarize_capture(
         twin = next((known for known in files if known.sha256 == file.sha256), None)
         if twin is not None:
             notes.append(
-                f"{file.name} is byte for byte {twin.name}: the host is counted once, as {twin.host}."
+                f"{file.name} is byte for byte {twin.name}: it is counted once, as {twin.host}."
             )
             continue
         jax_version = jax_version or _jax_version(timeline)
@@ -84,7 +82,9 @@ def summarize_capture(
                 timeline,
                 file.host,
                 warmup_steps=options.warmup_steps,
-                older_mode=None if options.breakdown_mode == DEVICE_LEDGER else options.breakdown_mode,
+                older_mode=None
+                if options.breakdown_mode == DEVICE_LEDGER
+                else options.breakdown_mode,
             )
         )
     if not parts:
@@ -127,7 +127,9 @@ def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
             continue
         notes = [f"Read {candidate.path} instead: {reason}" for reason in failed]
         if timeline.hostname and len(failed) == 0 and _disagrees(host_file.host, timeline.hostname):
-            notes.append(f"The file is named after {host_file.host}, inside it says {timeline.hostname}.")
+            notes.append(
+                f"The file is named after {host_file.host}, inside it says {timeline.hostname}."
+            )
         return timeline, SourceFile(
             host=host_file.host,
             name=candidate.name,
@@ -162,7 +164,11 @@ def _sha256(path: str) -> str:
 
 def _jax_version(timeline: Timeline) -> str:
     return next(
-        (str(plane.stats["jax_version"]) for plane in timeline.planes if "jax_version" in plane.stats),
+        (
+            str(plane.stats["jax_version"])
+            for plane in timeline.planes
+            if "jax_version" in plane.stats
+        ),
         "",
     )
 

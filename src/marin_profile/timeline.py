@@ -99,7 +99,7 @@ class Sparse:
         return len(self.rows)
 
     def find(self, rows: Int64s) -> tuple[NDArray[np.bool_], Int64s]:
-        """For each of `rows`: whether the event has a value, and the value (0 where it has none)."""
+        """For each of `rows`: whether the event has a value, and the value (0 if it has none)."""
         if not len(self.rows):
             return np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.int64)
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)

@@ -33,14 +33,13 @@ class Findings:
     worst_transfer: tuple[str, float] | None
     idle: float
     longest_gap: tuple[str, float, int] | None  # payload, share, count
-    top_op: tuple[str, str, float] | None  # name, scope, share of op time
+    top_op: tuple[str, str, float] | None  # compute op: name, scope, share of op time
     top_op_bound_by: str | None
     recompute: float
     step_median_us: float | None
     step_p90_us: float | None
     kept_steps: int
     hlo_attributed: float | None
-    memory_bound_share: float | None
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,8 @@ def _communication(f: Findings) -> Candidate | None:
             f"{kind}: {_percent(exposed)} exposed, {_percent(overlapped)} overlapped",
         ),
         (
-            "Let XLA overlap collectives with compute (latency-hiding scheduler, async collectives).",
-            "Check the sharding: fewer or larger collectives, or a mesh axis that fits the network.",
+            "Let XLA overlap collectives with compute (latency-hiding scheduler, async pairs).",
+            "Check the sharding: fewer or larger collectives, a mesh axis that fits the network.",
             "If one device arrives late (see step time per device), look for uneven work first.",
         ),
         f.exposed_communication,

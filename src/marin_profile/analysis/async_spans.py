@@ -20,8 +20,8 @@ _NUMBERED = re.compile(r"^(.*?)(-start|-done)((?:\.\d+)?)$")
 
 @dataclass(frozen=True)
 class AsyncSpans:
-    """Columns, one row per span, by start. start_at and done_at index the device's op columns; both are -1
-    for a span that the async line gave. `op` indexes the facts that carry the kind."""
+    """Columns, one row per span, by start. start_at and done_at index the device's op columns; both
+    are -1 for a span that the async line gave. `op` indexes the facts that carry the kind."""
 
     start: Int64s
     end: Int64s
@@ -69,9 +69,7 @@ def _paired(facts: tuple[OpFacts, ...], device: DeviceOps) -> AsyncSpans:
     return AsyncSpans(device.start[start_at], device.end[done_at], op, start_at, done_at)
 
 
-def _start_of(
-    done: OpFacts, starts: dict[tuple[str, str, int | None], int]
-) -> int | None:
+def _start_of(done: OpFacts, starts: dict[tuple[str, str, int | None], int]) -> int | None:
     """By operand, else by name: "copy-done.3" ends "copy-start.3"."""
     for operand in done.operands:
         found = starts.get((operand, done.module, done.program_id))

@@ -78,9 +78,7 @@ def merge_collectives(parts: Iterable[CollectiveTotals]) -> list[CollectiveTotal
     for part in parts:
         known = merged.get((part.kind, part.group_size))
         merged[part.kind, part.group_size] = part if known is None else _add(known, part)
-    return sorted(
-        merged.values(), key=lambda row: (-row.duration, row.kind, row.group_size or 0)
-    )
+    return sorted(merged.values(), key=lambda row: (-row.duration, row.kind, row.group_size or 0))
 
 
 def _add(a: CollectiveTotals, b: CollectiveTotals) -> CollectiveTotals:

@@ -151,7 +151,5 @@ def _covered(facts: tuple[OpFacts, ...], device: DeviceOps, time: DeviceTime) ->
     ):
         chosen = groups == group
         if chosen.any():
-            covered[chosen] = cover().covered(
-                device.piece_start[chosen], device.piece_end[chosen]
-            )
+            covered[chosen] = cover().covered(device.piece_start[chosen], device.piece_end[chosen])
     return covered

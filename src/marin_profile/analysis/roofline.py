@@ -60,9 +60,9 @@ def _positive(value: int | float | str | None) -> float | None:
 
 
 def op_rate(op: OpTotals, peaks: Peaks) -> OpRate:
-    """Achieved TFLOP/s (flops per ps) and GB/s of one op."""
+    """Achieved TFLOP/s (flops per ps) and GB/s of one compute op: a wait's duration is no work."""
     facts, time = op.facts, op.exclusive
-    if time <= 0:
+    if time <= 0 or facts.group != GROUP_COMPUTE:
         return OpRate(None, None, None, False)
     tflops = None if facts.flops is None else facts.flops * op.count / time
     gbps = None if facts.bytes_accessed is None else facts.bytes_accessed * op.count * 1000 / time

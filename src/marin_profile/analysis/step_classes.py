@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -48,8 +49,6 @@ def classify_steps(lengths: list[float]) -> Classes | None:
 
 def periodicity(indexes: list[int]) -> int | None:
     """The commonest difference above 1 between neighbours, seen at least twice; ties: smaller."""
-    differences = Counter(
-        later - earlier for earlier, later in zip(indexes, indexes[1:], strict=False)
-    )
+    differences = Counter(later - earlier for earlier, later in pairwise(indexes))
     candidates = {gap: seen for gap, seen in differences.items() if gap > 1 and seen >= 2}
     return min(candidates, key=lambda gap: (-candidates[gap], gap)) if candidates else None

@@ -105,7 +105,7 @@ def _series(
     used = present.any(axis=0)
     start = np.where(present, start, 0)[:, used]
     end = np.where(present, end, 0)[:, used]
-    kept_numbers = tuple(number for number, keep in zip(numbers, used, strict=True) if keep)
+    kept_numbers = tuple(numbers[index] for index in np.flatnonzero(used).tolist())
     if len(kept_numbers) < n:
         notes.append(f"{n - len(kept_numbers)} of {n} steps have no device work in the capture.")
     return StepSeries(
@@ -137,7 +137,9 @@ def _from_steps_line(timeline: Timeline, devices: list[DeviceOps]) -> StepSeries
     ordered = sorted(numbers)
     step_of_op = []
     for device, found in zip(devices, spans, strict=True):
-        bounds = sorted((*found[number], index) for index, number in enumerate(ordered) if number in found)
+        bounds = sorted(
+            (*found[number], index) for index, number in enumerate(ordered) if number in found
+        )
         step_of_op.append(_containing(device.event_start, bounds))
     return _series(DEVICE_STEPS, None, list(ordered), devices, step_of_op, [])
 
@@ -254,9 +256,7 @@ def _marker_of(markers: _Markers, timeline: Timeline, rows: Int64s) -> Int64s:
     lines = timeline.line[rows]
     for line in np.unique(markers.line).tolist():
         own = np.flatnonzero(markers.line == line)
-        bounds = [
-            (int(markers.start[i]), int(markers.end[i]), int(i)) for i in own.tolist()
-        ]
+        bounds = [(int(markers.start[i]), int(markers.end[i]), int(i)) for i in own.tolist()]
         here = lines == line
         result[here] = _containing(timeline.start[rows[here]], bounds)
     return result
@@ -277,7 +277,11 @@ def _link_by_run_id(
     has_ordinal, ordinals = timeline.device_ordinal.find(launched)
     links: dict[tuple[int, int | None], int] = {}
     for run_id, has, ordinal, step in zip(
-        run_ids.tolist(), has_ordinal.tolist(), ordinals.tolist(), marker[inside].tolist(), strict=True
+        run_ids.tolist(),
+        has_ordinal.tolist(),
+        ordinals.tolist(),
+        marker[inside].tolist(),
+        strict=True,
     ):
         links.setdefault((run_id, ordinal if has else None), step)
     step_of_op = []

@@ -9,6 +9,16 @@ from marin_profile.timeline import Timeline
 XPLANE = "xplane_pb"
 TRACE_JSON = "perfetto_trace_json"
 
+# What a trace JSON leaves out of the XPlane that it was made from.
+JSON_LACKS = (
+    "events of async lines (their threads are named, but empty)",
+    "HLO protos, and with them opcodes, scope paths and operands beyond what the args say",
+    "plane statistics such as the device type and its peak rates",
+    "flops (model_flops and bytes_accessed are there on TPU)",
+    "program ids, except in module names and on some events",
+    "memory allocations and deallocations",
+)
+
 
 def read_timeline(stream: BinaryIO, *, path: str, is_xplane: bool) -> Timeline:
     """Read one opened profile file. Raises BrokenInputError if it is damaged or no JAX profile."""

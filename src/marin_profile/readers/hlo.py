@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, WIRE_BYTES, walk
+from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, walk
 from marin_profile.timeline import HloInstruction
 
-Buffer = NDArray
+Buffer = NDArray[np.uint8]
 Span = tuple[int, int]
 
 # xla_data.proto, enum PrimitiveType
@@ -103,9 +104,7 @@ class _RawInstruction:
             elif number == 87:
                 self.group_size = _device_list_group_size(buffer, inner) or self.group_size
 
-    def resolve(
-        self, by_id: dict[int, _RawInstruction], roots: dict[int, int]
-    ) -> HloInstruction:
+    def resolve(self, by_id: dict[int, _RawInstruction], roots: dict[int, int]) -> HloInstruction:
         wrapped = ""
         if self.opcode.startswith("async-") and self.callees:
             root = by_id.get(roots.get(self.callees[0], 0))
@@ -158,7 +157,7 @@ def _device_list_group_size(buffer: Buffer, span: Span) -> int | None:
 
 
 def _shape(buffer: Buffer, span: Span) -> str:
-    """"f32[8,128]", tuples in parentheses; the layout is left out."""
+    """ "f32[8,128]", tuples in parentheses; the layout is left out."""
     element = 0
     dimensions: list[int] = []
     parts: list[str] = []
@@ -173,6 +172,3 @@ def _shape(buffer: Buffer, span: Span) -> str:
         return f"({', '.join(parts)})"
     name = PRIMITIVE_TYPES.get(element, "")
     return f"{name}[{','.join(map(str, dimensions))}]" if name else ""
-
-
-__all__ = ["WIRE_BYTES", "fields", "read_hlo_proto", "text"]

@@ -16,7 +16,7 @@ MISSING = np.int64(np.iinfo(np.int64).min)
 
 WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_FIXED32 = 0, 1, 2, 5
 
-# Columns of a `walk` row: field number, wire type, value (varint or content offset), content length.
+# Columns of a `walk` row: number, wire type, value (varint or content offset), content length.
 FIELD, WIRE, VALUE, LENGTH = 0, 1, 2, 3
 
 # Slots of the per-event numbers, in the order of `scan_events`' columns.
@@ -77,7 +77,7 @@ def field(buffer, at, end):
 def line_header(buffer, at, end):
     """What an XLine says besides its events, without keeping them.
 
-    Returns (id, timestamp_ns, name span, display name span, event count, offset of damage or BROKEN).
+    Returns (id, timestamp_ns, name span, display name span, event count, damage offset or BROKEN).
     """
     line_id = np.int64(0)
     timestamp_ns = np.int64(0)
@@ -106,7 +106,7 @@ def line_header(buffer, at, end):
 
 @njit(cache=True, nogil=True)
 def walk(buffer, at, end):
-    """All fields of a message as rows [FIELD, WIRE, VALUE, LENGTH], and where it broke (or BROKEN)."""
+    """The fields of a message as rows [FIELD, WIRE, VALUE, LENGTH]; where it broke or BROKEN."""
     rows = np.empty((16, 4), np.int64)
     count = 0
     broke_at = np.int64(BROKEN)
@@ -164,7 +164,9 @@ def find_slot(table, keys, first, second, third):
 
 
 @njit(cache=True, nogil=True)
-def scan_events(buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids, start, duration, op, numbers):
+def scan_events(
+    buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids, start, duration, op, numbers
+):
     """Read the events of one XLine.
 
     shift_ps: added to every offset. number_ids: stat metadata ids of EVENT_NUMBERS (MISSING where
@@ -275,9 +277,7 @@ def scan_events(buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids, star
                     spans = larger_spans
                     table = np.full(capacity * 4, -1, np.int64)
                     for i in range(found):
-                        again = find_slot(
-                            table, keys, np.int64(keys[i, 0]), keys[i, 1], keys[i, 2]
-                        )
+                        again = find_slot(table, keys, np.int64(keys[i, 0]), keys[i, 1], keys[i, 2])
                         table[again] = i
                     place = find_slot(table, keys, metadata, first, second)
                 keys[found, 0] = np.uint64(metadata)

@@ -1,0 +1,62 @@
+"""JAX profiles as one typed summary, and views of it.
+
+The names below are the public surface. They are loaded on first use, so that importing the
+package (and reading a summary) needs neither numpy nor numba.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from marin_profile.queries import answer, list_queries
+    from marin_profile.reports import render_markdown
+    from marin_profile.schema import ProfileSummary, load_summary
+    from marin_profile.summarize import SummarizeOptions, summarize_capture
+
+_HOMES = {
+    "ProfileSummary": "marin_profile.schema",
+    "SummarizeOptions": "marin_profile.summarize",
+    "answer": "marin_profile.queries",
+    "list_queries": "marin_profile.queries",
+    "load_summary": "marin_profile.schema",
+    "render_markdown": "marin_profile.reports",
+    "summarize_capture": "marin_profile.summarize",
+}
+
+__all__ = [
+    "ProfileSummary",
+    "SummarizeOptions",
+    "__version__",
+    "answer",
+    "list_queries",
+    "load_summary",
+    "render_markdown",
+    "summarize_capture",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value: Any = _version()
+    elif name in _HOMES:
+        from importlib import import_module
+
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("marin-profile")
+    except PackageNotFoundError:
+        return "0+unknown"

@@ -1,0 +1,161 @@
+"""What is known of each op, from its stats, its HLO text and the HLO protos, in this order.
+
+Contract: one OpFacts per row of the Timeline's op table, at the same index. An instruction of an
+HLO proto is looked up by program id and name, since module names repeat.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from marin_profile.analysis.planes import GPU, plane_kind
+from marin_profile.classify import (
+    OpClass,
+    canonical_name,
+    classify_op,
+    kind_group,
+    shape_signature,
+)
+from marin_profile.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
+from marin_profile.timeline import HloInstruction, Op, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class OpFacts:
+    """What is known of one op of the op table. `program_id` and `module` identify its program."""
+
+    name: str
+    canonical: str
+    hlo_op: str
+    module: str
+    program_id: int | None
+    op_class: OpClass
+    group: int
+    hlo_category: str
+    shape: str
+    scope: tuple[str, ...]
+    pass_name: str
+    source: str
+    flops: int | None
+    bytes_accessed: int | None
+    operands: tuple[str, ...]
+    replica_group_size: int | None
+    has_hlo: bool
+
+    @property
+    def kind(self) -> str:
+        return self.op_class.kind
+
+    @property
+    def scope_path(self) -> str:
+        return "/".join(self.scope)
+
+
+def op_facts(timeline: Timeline) -> tuple[OpFacts, ...]:
+    line_names = _line_names_by_op(timeline)
+    return tuple(
+        _facts(op, timeline.hlo, line_names.get(index)) for index, op in enumerate(timeline.ops)
+    )
+
+
+def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
+    """For ops on GPU stream lines: one such line's name (stream names tell memcpy streams)."""
+    names: dict[int, str] = {}
+    for line in timeline.lines:
+        if plane_kind(timeline.planes[line.plane]) == GPU and line.count:
+            for op in np.unique(timeline.op[line.first : line.first + line.count]).tolist():
+                names[op] = min(names.get(op, line.name), line.name)
+    return names
+
+
+def _facts(op: Op, hlo: Mapping[int, Mapping[str, HloInstruction]], stream: str | None) -> OpFacts:
+    instruction = _instruction(op, hlo)
+    op_class = classify_op(
+        op.name,
+        category=op.category,
+        opcode=instruction.opcode if instruction else "",
+        wrapped_opcode=instruction.wrapped_opcode if instruction else "",
+        long_name=op.long_name,
+        shape=op.shape,
+        memcpy_details=op.memcpy_details,
+        line_name=stream or "",
+        is_kernel=stream is not None,
+    )
+    scope, pass_name = _scope(op, instruction)
+    return OpFacts(
+        name=op.name,
+        canonical=canonical_name(op.name),
+        hlo_op=op.hlo_op,
+        module=op.module,
+        program_id=op.program_id,
+        op_class=op_class,
+        group=kind_group(op_class.kind),
+        hlo_category=op.category,
+        shape=shape_signature(op.shape or (instruction.shape if instruction else ""), op.long_name),
+        scope=scope,
+        pass_name=pass_name,
+        source=op.source,
+        flops=op.model_flops if op.model_flops is not None else op.flops,
+        bytes_accessed=op.bytes_accessed,
+        operands=_operands(op, instruction),
+        replica_group_size=_group_size(op, instruction),
+        has_hlo=bool(op.hlo_op or op.long_name or op.category),
+    )
+
+
+def _instruction(op: Op, hlo: Mapping[int, Mapping[str, HloInstruction]]) -> HloInstruction | None:
+    """Looked up by program id and name: module names repeat."""
+    module = hlo.get(op.program_id) if op.program_id is not None else None
+    return module.get(op.hlo_op or op.name) if module else None
+
+
+def _scope(op: Op, instruction: HloInstruction | None) -> tuple[tuple[str, ...], str]:
+    hints = [*op.scope_hints, instruction.op_name if instruction else ""]
+    for hint in hints:
+        parsed = parse_scope(hint)
+        if parsed:
+            return parsed
+    return (), OTHER
+
+
+_OPERAND = re.compile(r"%([\w.\-]+)")
+
+
+def _operands(op: Op, instruction: HloInstruction | None) -> tuple[str, ...]:
+    if instruction and instruction.operands:
+        return instruction.operands
+    _, _, text = op.long_name.partition(" = ")
+    return tuple(_OPERAND.findall(text))[:8]
+
+
+_EXPLICIT_GROUPS = re.compile(r"replica_groups=\{\{([\d,]*)\}")
+_IOTA_GROUPS = re.compile(r"replica_groups=\[(\d+),(\d+)\]")
+
+
+def _group_size(op: Op, instruction: HloInstruction | None) -> int | None:
+    explicit = _EXPLICIT_GROUPS.search(op.long_name)
+    if explicit:
+        return len([part for part in explicit.group(1).split(",") if part]) or None
+    iota = _IOTA_GROUPS.search(op.long_name)
+    if iota:
+        return int(iota.group(2))
+    return instruction.replica_group_size if instruction else None
+
+
+def with_update_pass(facts: tuple[OpFacts, ...], used: set[int]) -> tuple[OpFacts, ...]:
+    """In programs with a backward pass, update arithmetic outside the loss is the optimizer's."""
+    trained = {
+        (facts[i].module, facts[i].program_id) for i in used if facts[i].pass_name == BACKWARD
+    }
+    return tuple(
+        replace(fact, pass_name=OPTIMIZER)
+        if fact.scope
+        and (fact.module, fact.program_id) in trained
+        and is_update(fact.scope, fact.pass_name)
+        else fact
+        for fact in facts
+    )

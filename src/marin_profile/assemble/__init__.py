@@ -1,0 +1,111 @@
+"""Host parts -> ProfileSummary: the one place where picoseconds become microseconds.
+
+Contract: deterministic (no clock, no environment); lists are sorted by size, ties by name; every
+list's window stands in `list_basis`. One module per section of the summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marin_profile import schema
+from marin_profile.analysis.collectives import merge_collectives
+from marin_profile.analysis.gaps import merge_gaps
+from marin_profile.analysis.host import HostPart
+from marin_profile.analysis.merge_steps import merge_steps
+from marin_profile.analysis.ops import merge_op_totals
+from marin_profile.assemble.communication import (
+    collective,
+    communication_ops,
+    gap_contexts,
+    gap_row,
+)
+from marin_profile.assemble.context import CaptureFacts, Context, SourceFile
+from marin_profile.assemble.coverage import coverage_section, warnings_section
+from marin_profile.assemble.findings import advice_section
+from marin_profile.assemble.identity import (
+    capture_section,
+    digest,
+    generated_at,
+    hardware,
+    hosts_section,
+    most_common,
+    overview,
+)
+from marin_profile.assemble.ledger import DEVICE_LEDGER, device_ledger, time_breakdown
+from marin_profile.assemble.ops import families, hot_op, op_groups, regions
+from marin_profile.assemble.roofline import roofline_section
+from marin_profile.assemble.steps import step_time_section
+
+WHOLE_CAPTURE_LISTS = (
+    "hot_ops",
+    "op_groups",
+    "semantic_families",
+    "communication_ops",
+    "collectives",
+    "gap_before_ops",
+    "gap_region_contexts",
+    "hierarchical_regions",
+    "roofline",
+)
+
+
+def assemble(
+    parts: Sequence[HostPart], facts: CaptureFacts, *, hot_op_limit: int, breakdown_mode: str
+) -> schema.ProfileSummary:
+    """Merge the hosts of one capture. At least one part must hold device work."""
+    devices = tuple((part, device) for part in parts for device in part.devices)
+    context = Context(
+        parts=parts,
+        devices=devices,
+        steps=merge_steps(parts),
+        ops=merge_op_totals(op for part in parts for op in part.ops),
+        gaps=merge_gaps(gap for part in parts for gap in part.gaps),
+        collectives=merge_collectives(row for part in parts for row in part.collectives),
+        steady=all(device.steady is not None for _, device in devices),
+    )
+    breakdown = time_breakdown(context, breakdown_mode)
+    roofline = roofline_section(context)
+    step_time = step_time_section(context)
+    coverage = coverage_section(context)
+    warnings = warnings_section(context, facts, coverage)
+    return schema.ProfileSummary(
+        generated_at_utc=generated_at(parts),
+        source_format=parts[0].source_format,
+        source_path=facts.source_path,
+        run_metadata=schema.RunMetadata(
+            hardware_type=hardware(context),
+            num_devices=len(context.main_devices),
+            num_hosts=len(parts),
+        ),
+        trace_overview=overview(context, breakdown.duration_basis, warnings),
+        trace_provenance=schema.TraceProvenance(
+            trace_sha256=digest([file.sha256 for file in facts.files]),
+            run_ids=most_common(part.run_ids for part in parts),
+            source_file_hints=most_common(part.sources for part in parts),
+        ),
+        step_time=step_time,
+        time_breakdown=breakdown,
+        hot_ops=[hot_op(context, op) for op in context.ops[:hot_op_limit]],
+        semantic_families=families(context),
+        communication_ops=communication_ops(context),
+        gap_before_ops=[gap_row(gap) for gap in context.gaps],
+        hierarchical_regions=regions(context),
+        gap_region_contexts=gap_contexts(context),
+        optimization_candidates=advice_section(context, step_time, coverage),
+        device_ledger=device_ledger(context),
+        op_groups=op_groups(context),
+        collectives=[collective(row) for row in context.collectives],
+        roofline=roofline,
+        hosts=hosts_section(context, facts),
+        coverage=coverage,
+        capture=capture_section(parts, facts),
+        list_basis={
+            **dict.fromkeys(WHOLE_CAPTURE_LISTS, schema.CAPTURE),
+            "time_breakdown": breakdown.basis or schema.CAPTURE,
+            "optimization_candidates": context.window,
+        },
+    )
+
+
+__all__ = ["DEVICE_LEDGER", "CaptureFacts", "SourceFile", "assemble"]

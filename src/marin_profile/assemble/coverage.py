@@ -1,0 +1,101 @@
+"""How much the summary can speak for, and what a reader must know first."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from marin_profile import schema
+from marin_profile.analysis.ops import OpTotals
+from marin_profile.analysis.roofline import op_rate
+from marin_profile.assemble.context import CaptureFacts, Context, us
+from marin_profile.readers import JSON_LACKS, XPLANE
+
+COMMAND_BUFFER = "command_buffer"
+UNATTRIBUTED_LIMIT = 100
+
+
+def coverage_section(context: Context) -> schema.Coverage:
+    total = sum(op.exclusive for op in context.ops)
+    with_hlo = sum(op.exclusive for op in context.ops if _has_hlo(op))
+    with_scope = sum(op.exclusive for op in context.ops if op.facts.scope)
+    with_cost = sum(
+        op.exclusive
+        for op in context.ops
+        if op.facts.flops is not None or op.facts.bytes_accessed is not None
+    )
+    dropped: Counter[str] = Counter()
+    for part in context.parts:
+        dropped.update(part.dropped)
+        if part.sync_entries:
+            dropped["driver_sync_entry"] += part.sync_entries
+    json_parts = [part for part in context.parts if part.source_format != XPLANE]
+    return schema.Coverage(
+        hlo_attributed_share=with_hlo / total if total else None,
+        scope_attributed_share=with_scope / total if total else None,
+        cost_share=with_cost / total if total else None,
+        lines_not_analysed=sorted(
+            {line for part in context.parts for line in part.lines_not_analysed}
+        ),
+        events_dropped=dict(sorted(dropped.items())),
+        empty_devices=[
+            f"{part.host}{name}" if len(context.parts) > 1 else name
+            for part in context.parts
+            for name in part.empty_devices
+        ],
+        unattributed_ops=[
+            schema.UnattributedOp(
+                name=op.facts.name,
+                count=op.count,
+                exclusive_duration=us(op.exclusive),
+                reason=_why_unattributed(op),
+            )
+            for op in context.ops
+            if not _has_hlo(op)
+        ][:UNATTRIBUTED_LIMIT],
+        overlapping_events=sum(part.overlapping_events for part in context.parts),
+        format_lacks=list(JSON_LACKS) if json_parts else [],
+    )
+
+
+def _has_hlo(op: OpTotals) -> bool:
+    return op.facts.has_hlo and not op.facts.hlo_op.startswith(COMMAND_BUFFER)
+
+
+def _why_unattributed(op: OpTotals) -> str:
+    if op.facts.hlo_op.startswith(COMMAND_BUFFER):
+        return f"command buffer ({op.facts.hlo_op})"
+    return "the event names no HLO op"
+
+
+def warnings_section(context: Context, facts: CaptureFacts, coverage: schema.Coverage) -> list[str]:
+    notes = [*facts.notes]
+    for file in facts.files:
+        notes += file.notes
+    for part in context.parts:
+        notes += part.notes
+    notes += context.steps.notes
+    if not context.steps.steps:
+        notes.append("No steps were found: numbers cover the whole capture.")
+    elif len(context.steps.steps) == 1:
+        notes.append("There is only one step: its length is known, statistics are not.")
+    if coverage.empty_devices:
+        total = len(coverage.empty_devices) + len(context.devices)
+        notes.append(
+            f"{len(coverage.empty_devices)} of {total} device planes are empty and left out of "
+            f"every sum: {', '.join(coverage.empty_devices)}."
+        )
+    share = coverage.hlo_attributed_share
+    if share is not None and share < 1.0:
+        buffers = any(op.reason.startswith("command buffer") for op in coverage.unattributed_ops)
+        why = " (command buffer)" if buffers else ""
+        notes.append(f"{100 * (1 - share):.1f} % of op time has no HLO attribution{why}.")
+    if coverage.events_dropped:
+        listed = ", ".join(f"{name}: {count}" for name, count in coverage.events_dropped.items())
+        notes.append(f"Events left out: {listed}.")
+    impossible = [op.facts.name for op in context.ops if op_rate(op, context.peaks).impossible]
+    if impossible:
+        notes.append(
+            f"{len(impossible)} ops would exceed the device's peaks (for example "
+            f"{impossible[0]}): their static costs or times are wrong, so no rate is given."
+        )
+    return list(dict.fromkeys(notes))

@@ -1,0 +1,82 @@
+"""What to try next, from the numbers of the summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from marin_profile import schema
+from marin_profile.analysis import advice
+from marin_profile.analysis.ledger import HOST_KINDS
+from marin_profile.analysis.roofline import op_rate
+from marin_profile.assemble.context import Context
+from marin_profile.classify import GROUP_COMPUTE
+from marin_profile.scopes import RECOMPUTE
+
+
+def advice_section(
+    context: Context, step_time: schema.StepTime, coverage: schema.Coverage
+) -> list[schema.OptimizationCandidate]:
+    return [
+        schema.OptimizationCandidate(
+            candidate_id=candidate.id,
+            title=candidate.title,
+            rationale=candidate.rationale,
+            evidence=[*candidate.evidence],
+            suggestions=[*candidate.suggestions],
+        )
+        for candidate in advice.candidates(_findings(context, step_time, coverage))
+    ]
+
+
+def _findings(
+    context: Context, step_time: schema.StepTime, coverage: schema.Coverage
+) -> advice.Findings:
+    ledgers = [context.headline(device) for device in context.main_devices]
+    window = sum(ledger.end - ledger.start for ledger in ledgers) or 1
+    capture = sum(d.capture.end - d.capture.start for d in context.main_devices) or 1
+    op_time = sum(op.exclusive for op in context.ops) or 1
+    exposed = _summed(ledger.exposed_by_kind for ledger in ledgers)
+    overlapped = _summed(ledger.overlapped_by_kind for ledger in ledgers)
+    transfers = _summed(ledger.transfer_by_kind for ledger in ledgers)
+    host_transfers = {kind: value for kind, value in transfers.items() if kind in HOST_KINDS}
+    worst = _largest(exposed)
+    transfer = _largest(host_transfers)
+    top = next((op for op in context.ops if op.facts.group == GROUP_COMPUTE), None)
+    gap = context.gaps[0] if context.gaps else None
+    recompute = sum(op.exclusive for op in context.ops if op.facts.pass_name == RECOMPUTE)
+    period = step_time.period or schema.DurationStats(count=0)
+    return advice.Findings(
+        window=context.window,
+        exposed_communication=sum(ledger.exposed_communication for ledger in ledgers) / window,
+        worst_collective=None
+        if worst is None
+        else (worst[0], worst[1] / window, overlapped.get(worst[0], 0) / window),
+        host_transfer=sum(ledger.host for ledger in ledgers) / window,
+        worst_transfer=None if transfer is None else (transfer[0], transfer[1] / window),
+        idle=sum(ledger.idle for ledger in ledgers) / window,
+        longest_gap=None if gap is None else (gap.payload, gap.total / capture, gap.count),
+        top_op=None
+        if top is None
+        else (top.facts.name, top.facts.scope_path, top.exclusive / op_time),
+        top_op_bound_by=None if top is None else op_rate(top, context.peaks).bound_by,
+        recompute=recompute / op_time,
+        step_median_us=period.median,
+        step_p90_us=period.p90,
+        kept_steps=period.count,
+        hlo_attributed=coverage.hlo_attributed_share,
+    )
+
+
+def _summed(maps: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for values in maps:
+        total.update(values)
+    return dict(total)
+
+
+def _largest(values: Mapping[str, int]) -> tuple[str, int] | None:
+    if not values:
+        return None
+    name = min(values, key=lambda kind: (-values[kind], kind))
+    return name, values[name]

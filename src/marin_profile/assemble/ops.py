@@ -1,0 +1,114 @@
+"""Hot ops, op groups, families and regions."""
+
+from __future__ import annotations
+
+from marin_profile import schema
+from marin_profile.analysis.families import family_totals
+from marin_profile.analysis.ops import OpTotals
+from marin_profile.analysis.regions import region_totals
+from marin_profile.analysis.roofline import op_rate
+from marin_profile.assemble.context import Context, each_us, per_step, us
+
+OP_GROUP_LIMIT = 5000
+REMAINDER = "(remainder)"
+
+
+def hot_op(context: Context, op: OpTotals) -> schema.HotOp:
+    facts = op.facts
+    rate = op_rate(op, context.peaks)
+    return schema.HotOp(
+        name=facts.name,
+        canonical_name=facts.canonical,
+        category=facts.kind,
+        count=op.count,
+        total_duration=us(op.total),
+        exclusive_duration=us(op.exclusive),
+        avg_duration=us(op.total) / op.count,
+        shape_signature=facts.shape or None,
+        source_file=facts.source or None,
+        tf_op_path=facts.scope_path or None,
+        module=op.module or None,
+        program_id=None if op.program_id is None else str(op.program_id),
+        hlo_op=facts.hlo_op or None,
+        hlo_category=facts.hlo_category or None,
+        pass_=facts.pass_name,
+        flops=facts.flops,
+        bytes_accessed=facts.bytes_accessed,
+        achieved_tflops=None if rate.impossible else rate.tflops,
+        achieved_gbps=None if rate.impossible else rate.gbps,
+        bound_by=rate.bound_by,
+        exposed_duration=us(op.exposed),
+        per_step_duration=per_step(context, op.steady_exclusive),
+    )
+
+
+def op_groups(context: Context) -> list[schema.OpGroup]:
+    groups: dict[tuple[str, str, str, str, str], list[OpTotals]] = {}
+    for op in context.ops:
+        f = op.facts
+        key = (f.canonical, f.kind, f.shape, f.scope_path, f.pass_name)
+        groups.setdefault(key, []).append(op)
+    ordered = sorted(
+        groups.items(), key=lambda item: (-sum(op.exclusive for op in item[1]), item[0])
+    )
+    rows = [_op_group(context, key, members) for key, members in ordered[:OP_GROUP_LIMIT]]
+    rest = [op for _, members in ordered[OP_GROUP_LIMIT:] for op in members]
+    if rest:
+        rows.append(_op_group(context, (REMAINDER, "unknown", "", "", ""), rest))
+    return rows
+
+
+def _op_group(
+    context: Context, key: tuple[str, str, str, str, str], members: list[OpTotals]
+) -> schema.OpGroup:
+    canonical, kind, shape, scope, pass_name = key
+    names = sorted({op.facts.name for op in members})
+    steady_exclusive = sum(op.steady_exclusive for op in members)
+    return schema.OpGroup(
+        canonical_name=canonical,
+        category=kind,
+        shape_signature=shape or None,
+        scope=scope or None,
+        pass_=pass_name or None,
+        names=names[:8],
+        num_names=len(names),
+        count=sum(op.count for op in members),
+        exclusive_duration=us(sum(op.exclusive for op in members)),
+        exposed_duration=us(sum(op.exposed for op in members)),
+        steady_count=sum(op.steady_count for op in members) if context.steady else None,
+        steady_exclusive_duration=us(steady_exclusive) if context.steady else None,
+        per_step_duration=per_step(context, steady_exclusive),
+    )
+
+
+def families(context: Context) -> list[schema.SemanticFamily]:
+    rows = family_totals(context.ops)
+    total = sum(row.exclusive for row in rows)
+    return [
+        schema.SemanticFamily(
+            family=row.name,
+            count=row.count,
+            total_duration=us(row.total),
+            exclusive_duration=us(row.exclusive),
+            share_of_total=row.exclusive / total if total else 0.0,
+            avg_duration=us(row.total) / row.count,
+            avg_exclusive_duration=us(row.exclusive) / row.count,
+            example_op=row.example,
+            dominant_shape_signature=row.dominant_shape,
+        )
+        for row in rows
+    ]
+
+
+def regions(context: Context) -> list[schema.Region]:
+    return [
+        schema.Region(
+            path=row.name,
+            depth=len(row.path),
+            count=row.count,
+            inclusive_duration=us(row.inclusive),
+            exclusive_duration=us(row.exclusive),
+            inclusive_by_pass=each_us(row.by_pass),
+        )
+        for row in region_totals(context.ops)
+    ]

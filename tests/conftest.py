@@ -1,0 +1,30 @@
+"""Fixtures shared by all tests: where the real profiles lie."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def _folder(variable: str) -> Path:
+    """The folder an environment variable names; without it the test is skipped, or fails where
+    MARIN_PROFILE_REQUIRE_TRACES=1 says that the real profiles must be there."""
+    value = os.environ.get(variable, "")
+    if value and Path(value).is_dir():
+        return Path(value).resolve()
+    reason = f"{variable} names no folder with real profiles"
+    if os.environ.get("MARIN_PROFILE_REQUIRE_TRACES") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def traces() -> Path:
+    return _folder("MARIN_PROFILE_TRACES")
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    return _folder("MARIN_PROFILE_REFERENCE")

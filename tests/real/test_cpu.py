@@ -1,0 +1,71 @@
+"""Eight forced CPU devices: threads are a pool, devices are ordinals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from real.captures import CPU8, CPU_HOST_ONLY, ledgers, share, summarize, terms
+
+from marin_profile.errors import CannotAnswerError
+
+
+@pytest.fixture(scope="module")
+def summary(traces: Path):
+    return summarize(traces / CPU8)
+
+
+def test_twelve_steps_on_eight_devices(summary):
+    steps = summary.step_time
+    assert (steps.source, steps.annotation, steps.linked) == ("annotation", "train", True)
+    assert [step.step_num for step in steps.steps] == list(range(12))
+    assert [step.kept for step in steps.steps] == [False] + [True] * 11
+    assert summary.run_metadata.num_devices == 8
+
+
+def test_84_ops_on_each_device(summary):
+    assert sum(group.count for group in summary.op_groups) == 8 * 84
+
+
+@pytest.mark.parametrize(
+    ("device", "window", "psum", "compute", "idle"),
+    [
+        (0, 370_971.421, 52.73, 29.47, 17.80),
+        (1, 366_819.665, 47.28, 27.33, 25.39),
+        (2, 352_538.155, 51.41, 18.53, 30.06),
+        (3, 354_511.687, 45.71, 21.89, 32.40),
+        (4, 359_570.072, 41.20, 26.42, 32.38),
+        (5, 358_837.768, 43.71, 16.36, 39.94),
+        (6, 365_565.975, 44.34, 21.38, 34.29),
+        (7, 357_276.381, 43.29, 21.23, 35.48),
+    ],
+)
+def test_capture_ledger(summary, device, window, psum, compute, idle):
+    row = ledgers(summary, "capture")[f"/device:CPU:{device}"]
+    assert row.window_duration == window
+    assert terms(row) == pytest.approx(window, rel=1e-12)
+    assert share(row.exposed_communication_duration, row) == psum
+    assert share(row.compute_duration, row) == compute
+    assert share(row.idle_duration, row) == idle
+    assert row.overlapped_communication_duration == 0
+
+
+def test_op_totals(summary):
+    totals = {op.name: op for op in summary.hot_ops}
+    assert totals["psum_invariant.7"].exclusive_duration == pytest.approx(1_334_072.8, abs=0.05)
+    assert totals["psum_invariant.7"].category == "all-reduce"
+    assert totals["ynn_fusion.1"].exclusive_duration == pytest.approx(434_300.6, abs=0.05)
+    assert totals["ynn_fusion.2"].exclusive_duration == pytest.approx(143_965.6, abs=0.05)
+
+
+def test_regions_come_from_the_hlo_protos(summary):
+    regions = {region.path: region.inclusive_duration for region in summary.hierarchical_regions}
+    for name in ("mlp_up", "mlp_down", "norm"):
+        assert regions[f"jit(f)=>{name}"] > 0
+    psum = regions["jit(f)=>mlp_down=>psum_invariant"]
+    assert psum == pytest.approx(1_334_072.8, abs=0.05)
+
+
+def test_host_only_profile_is_refused(traces):
+    with pytest.raises(CannotAnswerError, match="host-only profile"):
+        summarize(traces / CPU_HOST_ONLY)

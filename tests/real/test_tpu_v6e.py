@@ -1,0 +1,140 @@
+"""TPU v6e, 4 devices, host offload: XProf's own tables are the oracle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from real.captures import V6E, ledgers, read, summarize, terms
+
+from marin_profile.analysis.devices import find_devices
+from marin_profile.schema import ProfileSummary
+from marin_profile.timeline import PS_PER_US
+
+
+@pytest.fixture(scope="module")
+def summary(traces: Path) -> ProfileSummary:
+    return summarize(traces / V6E / "host0.xplane.pb", hot_op_limit=1000)
+
+
+@pytest.fixture(scope="module")
+def hlo_stats(reference: Path) -> dict[tuple[str, str], dict[str, float]]:
+    """XProf's hlo_stats by (program id, op name)."""
+    path = reference / "tpu_v6e_4dev_xprof_2.24.2" / "hlo_stats.json"
+    table = json.loads(path.read_text())
+    names = [column["id"] for column in table["cols"]]
+    rows = [dict(zip(names, [c.get("v") for c in row["c"]], strict=True)) for row in table["rows"]]
+    return {(row["program_id"], row["hlo_op_name"]): row for row in rows}
+
+
+def test_every_op_has_xprofs_self_time_and_count(summary, hlo_stats):
+    ours = {(op.program_id, op.name): op for op in summary.hot_ops}
+    assert set(hlo_stats) <= set(ours)
+    for key, row in hlo_stats.items():
+        assert ours[key].exclusive_duration == pytest.approx(row["total_self_time"], abs=1.0)
+        assert ours[key].total_duration == pytest.approx(row["total_time"], abs=1.0)
+        assert ours[key].count == row["occurrences"]
+    beyond = set(ours) - set(hlo_stats)
+    assert sum(ours[key].exclusive_duration for key in beyond) < 1.0
+
+
+def test_rank_is_xprofs(summary, hlo_stats):
+    ranked = [op.name for op in summary.hot_ops[:9]]
+    expected = sorted(hlo_stats.values(), key=lambda row: row["rank"])[:9]
+    assert ranked == [row["hlo_op_name"] for row in expected]
+    assert ranked[:4] == ["copy-done.4", "copy-done.2", "copy-done", "copy-done.5"]
+    assert [op.count for op in summary.hot_ops[:4]] == [400] * 4
+
+
+def test_one_all_reduce_kind(summary):
+    (row,) = summary.communication_ops
+    assert (row.collective, row.count) == ("all-reduce", 12)
+    assert row.total_duration == 1_460_345.25875
+    assert row.exposed_duration == 1_460_345.25875
+    assert row.overlapped_duration == 0
+
+
+def test_the_module_jit_psum_is_no_communication(summary):
+    names = {op.name for op in summary.hot_ops if op.category in ("all-reduce", "other-collective")}
+    assert names == {"all-reduce"}
+    assert not any("psum" in op.name for op in summary.hot_ops)
+
+
+@pytest.mark.parametrize("window", ["steady", "capture"])
+def test_ledgers_sum_to_their_windows(summary, window):
+    rows = ledgers(summary, window)
+    assert sorted(rows) == [f"/device:TPU:{i}" for i in range(4)]
+    for row in rows.values():
+        assert terms(row) == pytest.approx(row.window_duration, rel=1e-12)
+
+
+def test_capture_windows_and_idle_are_xprofs(summary):
+    rows = ledgers(summary, "capture")
+    window = {name[-1]: row.window_duration for name, row in rows.items()}
+    assert window["0"] == 92_475_685.46
+    assert sum(window.values()) == pytest.approx(363_729_698.76875, abs=1e-6)
+    idle = {name: 100 * row.idle_duration / row.window_duration for name, row in rows.items()}
+    assert [round(idle[f"/device:TPU:{i}"], 2) for i in range(4)] == [14.81, 12.87, 12.87, 12.88]
+    pooled = sum(row.idle_duration for row in rows.values()) / sum(window.values())
+    assert round(100 * pooled, 2) == 13.36
+
+
+def test_busy_time_is_the_union_of_the_op_line(summary):
+    """From XProf's op_profile and per-device sums of the op line."""
+    expected = {0: 78_783_723.90375, 1: 78_788_304.60625, 2: 78_780_797.3275, 3: 78_765_077.86875}
+    rows = ledgers(summary, "capture")
+    for device, busy in expected.items():
+        row = rows[f"/device:TPU:{device}"]
+        # An async copy in flight between two ops is busy too: 1 us per device in 78 s.
+        assert row.window_duration - row.idle_duration == pytest.approx(busy, abs=1.0)
+
+
+def test_every_op_lies_in_its_own_module_execution(traces):
+    timeline = read(traces / V6E / "host0.xplane.pb")
+    host = find_devices(timeline, "")
+    for device in host.devices:
+        assert device.executions is not None
+        assert (device.execution >= 0).all()
+        key = device.executions.key[device.execution]
+        programs = np.array([module[1] for module in device.executions.modules], np.uint64)[key]
+        own = np.array([host.facts[op].program_id for op in device.op.tolist()], np.uint64)
+        assert (programs == own).all()
+        end = device.executions.end[device.execution]
+        assert (device.event_end <= end).all()
+
+
+def test_steps_are_the_executions_of_the_dominant_module(summary):
+    steps = summary.step_time
+    assert (steps.source, steps.annotation) == ("module", "jit_f")
+    assert steps.all_steps.count == 100
+    assert steps.steady_state_steps.count == 99
+    assert steps.warmup_steps_ignored == 1
+    assert steps.period.count == 98 or steps.period.count == 99
+
+
+def test_host_offload_is_told_from_on_chip_and_bounded_by_wall_time(summary):
+    for row in ledgers(summary, "capture").values():
+        kinds = row.exposed_transfer_by_kind
+        assert set(kinds) == {"host_to_device", "device_to_host"}
+        for duration in kinds.values():
+            assert 0 < duration <= row.window_duration
+        assert row.exposed_transfer_duration <= row.window_duration
+
+
+def test_peaks_come_from_the_plane(summary):
+    assert summary.roofline.peaks == {
+        "teraflops_per_second": 918.0,
+        "hbm_gigabytes_per_second": 1637.993152512,
+    }
+    assert summary.run_metadata.hardware_type == "TPU v6 Lite"
+    assert summary.run_metadata.num_devices == 4
+    assert all(0 <= value <= 1 for value in summary.roofline.utilization.values())
+
+
+def test_identity(summary):
+    assert summary.generated_at_utc == "2025-03-11T19:41:39.081044Z"
+    assert summary.source_format == "xplane_pb"
+    assert summary.trace_overview.num_complete_events == 26_723
+    assert PS_PER_US == 1_000_000

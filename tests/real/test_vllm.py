@@ -1,0 +1,114 @@
+"""TPU serving, JSON only, one step a file: names alone do not tell collectives."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+from real.captures import VLLM_AFTER, VLLM_BEFORE, ledgers, summarize, terms
+
+
+@pytest.fixture(scope="module")
+def before(traces: Path):
+    return summarize(traces / VLLM_BEFORE, hot_op_limit=10_000)
+
+
+@pytest.fixture(scope="module")
+def after(traces: Path):
+    return summarize(traces / VLLM_AFTER, hot_op_limit=10_000)
+
+
+def counts(summary) -> dict[str, int]:
+    return {row.collective: row.count for row in summary.communication_ops}
+
+
+def test_collectives_are_found_whatever_their_names(before, after):
+    assert counts(before) == {"all-reduce": 2 * 129, "all-gather": 2 * 2}
+    assert counts(after) == {"all-reduce": 2 * 129, "all-to-all": 2 * 128, "all-gather": 2 * 2}
+    named_psum = [op for op in after.hot_ops if op.name.startswith("psum")]
+    assert sum(op.count for op in named_psum) == 2 * 128
+    assert {op.category for op in named_psum} == {"all-reduce"}
+
+
+@pytest.mark.parametrize(
+    ("which", "device", "window", "busy", "communication"),
+    [
+        ("before", 0, 67_234.949579, 67_209.386199, 3_438.250901),
+        ("before", 1, 67_235.345738, 67_206.929977, 3_458.381758),
+        ("after", 0, 65_748.357743, 65_722.837391, 4_191.624251),
+        ("after", 1, 65_748.693877, 65_719.868641, 4_275.472996),
+    ],
+)
+def test_capture_windows(request, which, device, window, busy, communication):
+    row = ledgers(request.getfixturevalue(which), "capture")[f"/device:TPU:{device}"]
+    assert row.window_duration == window
+    assert terms(row) == pytest.approx(window, rel=1e-12)
+    exposed = row.exposed_communication_duration + row.overlapped_communication_duration
+    assert exposed == pytest.approx(communication, abs=0.001)
+    # Async copies in flight fill what the op line leaves idle, so idle can only be smaller.
+    assert row.idle_duration <= window - busy + 1e-6
+    assert row.compute_duration < busy
+
+
+def test_start_done_pairs_are_transfers(before):
+    pairs = [
+        op
+        for op in before.hot_ops
+        if op.canonical_name in ("slice-start", "slice-done", "copy-start", "copy-done")
+    ]
+    assert len(pairs) > 700
+    assert {op.category for op in pairs} <= {
+        "on_chip",
+        "host_to_device",
+        "device_to_host",
+        "device_to_device",
+    }
+
+
+def step_by_hand(path: Path) -> float:
+    """Median over devices of first start to last end (device clock, us) of the ops that start
+    inside jit_step_fun's execution (event clock), from the JSON as it stands."""
+    (file,) = path.glob("*.trace.json.gz")
+    events = [
+        event
+        for event in json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+        if event.get("ph") == "X" and "device_offset_ps" in event.get("args", {})
+    ]
+    lengths = []
+    for pid in (3, 4):
+        (module,) = (
+            event
+            for event in events
+            if event["pid"] == pid and event["name"].startswith("jit_step_fun(")
+        )
+        begin, end = module["ts"], module["ts"] + module["dur"]
+        inside = [
+            (int(event["args"]["device_offset_ps"]), int(event["args"]["device_duration_ps"]))
+            for event in events
+            if event["pid"] == pid and event["tid"] == 3 and begin <= event["ts"] <= end
+        ]
+        first = min(offset for offset, _ in inside)
+        last = max(offset + length for offset, length in inside)
+        lengths.append((last - first) / 1e6)
+    return statistics.median(lengths)
+
+
+@pytest.mark.parametrize(
+    ("which", "folder", "module_ms"),
+    [("before", VLLM_BEFORE, (66.91, 66.98)), ("after", VLLM_AFTER, (65.43, 65.56))],
+)
+def test_one_step_pretends_no_statistics(request, traces, which, folder, module_ms):
+    summary = request.getfixturevalue(which)
+    steps = summary.step_time
+    assert (steps.source, steps.annotation) == ("module", "jit_step_fun")
+    assert steps.all_steps.count == 1
+    assert steps.warmup_steps_ignored == 0
+    assert steps.period.count == 0
+    assert steps.period.median is None
+    assert steps.all_steps.median == pytest.approx(step_by_hand(traces / folder), abs=1e-6)
+    # The module's own events are longer: they include the launch before the first op.
+    assert 0 < sum(module_ms) / 2 - steps.all_steps.median / 1000 < 0.1
+    assert any("only one step" in warning for warning in summary.trace_overview.quality_warnings)
