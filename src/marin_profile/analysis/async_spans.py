@@ -106,12 +106,7 @@ def _from_async_line(
     )
     if not len(lone):
         return _no_spans()
-    order = np.argsort(device.event_start, kind="stable")
-    anchors = device.event_start[order]
-    shifts = (device.start - device.event_start)[order]
-    begin = timeline.start[lone]
-    at = np.clip(np.searchsorted(anchors, begin, side="right") - 1, 0, None)
-    start = begin + shifts[at]
+    start = device.to_device_clock(timeline.start[lone])
     nowhere = np.full(len(lone), -1, np.int64)
     return AsyncSpans(
         start, start + timeline.duration[lone], timeline.op[lone].astype(np.int64), nowhere, nowhere

@@ -17,7 +17,6 @@ import numpy as np
 
 from marin_profile.analysis.async_spans import AsyncSpans
 from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
-from marin_profile.analysis.ledger import DeviceTime
 from marin_profile.classify import COLLECTIVES
 from marin_profile.intervals import Intervals
 from marin_profile.timeline import Int64s
@@ -56,8 +55,9 @@ class _Instances:
 
 
 def collective_totals(
-    host: HostDevices, times: Sequence[DeviceTime], spans: Sequence[AsyncSpans]
+    host: HostDevices, spans: Sequence[AsyncSpans], compute: Sequence[Intervals]
 ) -> list[CollectiveTotals]:
+    """spans[i] and compute[i] (the union of compute) belong to host.devices[i]."""
     instances = [
         _instances(host.facts, device, span)
         for device, span in zip(host.devices, spans, strict=True)
@@ -70,7 +70,7 @@ def collective_totals(
         },
         key=lambda group: (group[0], group[1] or 0),
     )
-    return [_total(host.facts, instances, times, kind, size) for kind, size in groups]
+    return [_total(host.facts, instances, compute, kind, size) for kind, size in groups]
 
 
 def merge_collectives(parts: Iterable[CollectiveTotals]) -> list[CollectiveTotals]:
@@ -153,7 +153,7 @@ def _instances(facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans)
 def _total(
     facts: tuple[OpFacts, ...],
     instances: Sequence[_Instances],
-    times: Sequence[DeviceTime],
+    compute: Sequence[Intervals],
     kind: str,
     group_size: int | None,
 ) -> CollectiveTotals:
@@ -165,13 +165,13 @@ def _total(
     count = duration = exposed = overlapped = 0
     payload: int | None = 0
     wire: int | None = 0
-    for one, time in zip(instances, times, strict=True):
+    for one, hidden_by in zip(instances, compute, strict=True):
         chosen = np.isin(one.op, ops)
         count += int(chosen.sum())
         duration += int((one.end[chosen] - one.start[chosen]).sum())
         union = Intervals.union_of(one.start[chosen], one.end[chosen])
-        exposed += (union - time.compute).total
-        overlapped += (union & time.compute).total
+        exposed += (union - hidden_by).total
+        overlapped += (union & hidden_by).total
     for op in ops:
         per_device = [_durations(one, op) for one in instances]
         per_device = [row for row in per_device if len(row)]

@@ -40,21 +40,19 @@ from marin_profile.timeline import Int64s, Line, Plane, Timeline
 class DeviceOps:
     """One device's op executions as sorted columns (see the module docstring).
 
-    rows: events of the Timeline. lane: the line they stand on. execution: index into `executions`
-    or -1. piece_*: self intervals; `piece_owner` indexes the op columns.
+    rows: events of the Timeline. execution: index into `executions` or -1. piece_*: self intervals;
+    `piece_owner` indexes the op columns.
     """
 
+    timeline: Timeline
     name: str
     host: str
     kind: str
     plane_stats: Mapping[str, int | float | str]
     rows: Int64s
     op: Int64s
-    lane: Int64s
     start: Int64s
     end: Int64s
-    event_start: Int64s
-    event_end: Int64s
     self_time: Int64s
     piece_start: Int64s
     piece_end: Int64s
@@ -68,6 +66,23 @@ class DeviceOps:
     @property
     def identity(self) -> str:
         return f"{self.host}{self.name}" if self.host else self.name
+
+    @property
+    def event_start(self) -> Int64s:
+        """Starts on the event clock; made anew on each use."""
+        return self.timeline.start[self.rows]
+
+    @property
+    def event_end(self) -> Int64s:
+        return self.event_start + self.timeline.duration[self.rows]
+
+    def to_device_clock(self, points: Int64s) -> Int64s:
+        """Event-clock times on the device clock, by the shift of the op that started last."""
+        event_start = self.event_start
+        order = np.argsort(event_start, kind="stable")
+        at = np.searchsorted(event_start[order], points, side="right") - 1
+        shifts = (self.start - event_start)[order]
+        return points + shifts[np.clip(at, 0, None)]
 
     @property
     def window(self) -> tuple[int, int]:
@@ -178,17 +193,15 @@ def _device(
     executions, execution = find_executions(timeline, kind, rows, op, facts, lines)
     steps = [timeline.rows_of(line) for line in lines if line.name == STEPS_LINE and line.count]
     return DeviceOps(
+        timeline=timeline,
         name=plane.name,
         host=host,
         kind=kind,
         plane_stats=plane.stats,
         rows=rows,
         op=op,
-        lane=lane,
         start=start,
         end=start + duration,
-        event_start=timeline.start[rows],
-        event_end=timeline.start[rows] + timeline.duration[rows],
         self_time=self_time,
         piece_start=pieces[0],
         piece_end=pieces[1],

@@ -15,13 +15,14 @@ import numpy as np
 from marin_profile.analysis.async_spans import find_spans
 from marin_profile.analysis.breakdown_v1 import older_breakdown
 from marin_profile.analysis.collectives import CollectiveTotals, collective_totals
-from marin_profile.analysis.devices import SPARSECORE, find_devices
+from marin_profile.analysis.devices import SPARSECORE, DeviceOps, find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.ledger import DeviceTime, Ledger
-from marin_profile.analysis.ops import OpTotals, op_totals
+from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.roofline import Peaks, peaks_of
 from marin_profile.analysis.steps import StepSeries, find_steps
-from marin_profile.timeline import Timeline
+from marin_profile.intervals import Intervals
+from marin_profile.timeline import Int64s, Timeline
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,6 @@ def analyse_host(
     """Answer every question for one host. `host` prefixes device identities across hosts."""
     found = find_devices(timeline, host)
     spans = [find_spans(found, device) for device in found.devices]
-    times = [
-        DeviceTime(device, found.facts, span)
-        for device, span in zip(found.devices, spans, strict=True)
-    ]
     steps = find_steps(found)
     ignored = warmup_steps if warmup_steps < steps.count else 0
     notes = list(timeline.notes) + list(steps.notes)
@@ -88,37 +85,27 @@ def analyse_host(
             f"{steps.count} steps: none was dropped."
         )
     steady = _steady_window(steps, ignored)
+    # Interval sets are large: each device's are dropped before the next one's are made.
+    devices: list[DevicePart] = []
+    ops: list[OpTotals] = []
+    compute: list[Intervals] = []
+    terms: list[dict[str, Int64s]] = []
+    for device, span in zip(found.devices, spans, strict=True):
+        time = DeviceTime(device, found.facts, span)
+        devices.append(_device_part(device, time, steady))
+        ops += op_totals(found.facts, device, time, steady)
+        compute.append(time.compute)
+        if device.kind != SPARSECORE and steps.linked:
+            terms.append(time.step_terms(steps.start[len(terms)], steps.end[len(terms)]))
     return HostPart(
         host=host,
         source_format=timeline.source_format,
-        devices=tuple(
-            DevicePart(
-                name=device.name,
-                kind=device.kind,
-                type_name=str(
-                    device.plane_stats.get("device_type_string")
-                    or device.plane_stats.get("gpu_device_name")
-                    or device.plane_stats.get("device_vendor")
-                    or ""
-                ),
-                capture=time.ledger(*device.window),
-                steady=time.ledger(*steady) if steady else None,
-                peaks=peaks_of(device.plane_stats),
-            )
-            for device, time in zip(found.devices, times, strict=True)
-        ),
+        devices=tuple(devices),
         steps=steps,
         warmup_ignored=ignored,
-        step_terms=_step_terms(
-            steps,
-            [
-                time
-                for device, time in zip(found.devices, times, strict=True)
-                if device.kind != SPARSECORE
-            ],
-        ),
-        ops=op_totals(found, times, steady),
-        collectives=collective_totals(found, times, spans),
+        step_terms=_summed_terms(terms),
+        ops=merge_op_totals(ops),
+        collectives=collective_totals(found, spans, compute),
         gaps=gap_totals(found),
         empty_devices=found.empty_devices,
         lines_not_analysed=found.lines_not_analysed,
@@ -152,22 +139,43 @@ def _steady_window(steps: StepSeries, ignored: int) -> tuple[int, int] | None:
     return int(start.min()), int(end.max())
 
 
-def _step_terms(steps: StepSeries, times: list[DeviceTime]) -> dict[str, tuple[int, ...]]:
-    if not steps.linked or not steps.count:
+def _device_part(device: DeviceOps, time: DeviceTime, steady: tuple[int, int] | None) -> DevicePart:
+    stats = device.plane_stats
+    type_name = (
+        stats.get("device_type_string")
+        or stats.get("gpu_device_name")
+        or stats.get("device_vendor")
+    )
+    return DevicePart(
+        name=device.name,
+        kind=device.kind,
+        type_name=str(type_name or ""),
+        capture=time.ledger(*device.window),
+        steady=time.ledger(*steady) if steady else None,
+        peaks=peaks_of(stats),
+    )
+
+
+def _summed_terms(devices: list[dict[str, Int64s]]) -> dict[str, tuple[int, ...]]:
+    """Ledger terms per step, summed over devices."""
+    if not devices:
         return {}
-    totals: dict[str, np.ndarray] = {}
-    for index, time in enumerate(times):
-        terms = time.terms(steps.start[index], steps.end[index])
-        terms["window"] = steps.end[index] - steps.start[index]
-        for name, values in terms.items():
-            totals[name] = totals.get(name, np.zeros(steps.count, np.int64)) + values
-    return {name: tuple(values.tolist()) for name, values in totals.items()}
+    return {
+        name: tuple(np.sum([terms[name] for terms in devices], axis=0).tolist())
+        for name in devices[0]
+    }
 
 
 def _span(timeline: Timeline) -> int:
     if not timeline.num_events:
         return 0
-    return int((timeline.start + timeline.duration).max()) - int(timeline.start.min())
+    ends = [
+        int((timeline.start[rows] + timeline.duration[rows]).max())
+        for line in timeline.lines
+        if line.count
+        for rows in [slice(line.first, line.first + line.count)]
+    ]
+    return max(ends) - int(timeline.start.min())
 
 
 def _run_ids(timeline: Timeline) -> Counter[str]:

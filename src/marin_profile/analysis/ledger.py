@@ -188,8 +188,8 @@ class DeviceTime:
             unknown_transfer=transfer - host - waits,
         )
 
-    def terms(self, starts: Int64s, ends: Int64s) -> dict[str, Int64s]:
-        """The five terms for many windows at once."""
+    def step_terms(self, starts: Int64s, ends: Int64s) -> dict[str, Int64s]:
+        """The five terms, and the window's length, for many windows at once."""
         parts = {
             "compute": self.compute.covered(starts, ends),
             "exposed_communication": self.exposed_communication.covered(starts, ends),
@@ -197,7 +197,8 @@ class DeviceTime:
             "unattributed": self.unattributed.covered(starts, ends),
         }
         busy = sum(parts.values(), np.zeros(len(starts), np.int64))
-        return {**parts, "idle": (ends - starts) - busy}
+        window = ends - starts
+        return {**parts, "idle": window - busy, "window": window}
 
 
 _KINDS = COLLECTIVES + TRANSFERS

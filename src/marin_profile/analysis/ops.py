@@ -6,12 +6,12 @@ picoseconds and add up across devices and hosts. self <= total for every op.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
+from marin_profile.analysis.devices import DeviceOps, OpFacts
 from marin_profile.analysis.ledger import DeviceTime
 from marin_profile.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
 from marin_profile.columns import sum_by, unique_pairs
@@ -50,16 +50,6 @@ class OpTotals:
             self.module,
             -1 if self.program_id is None else self.program_id,
         )
-
-
-def op_totals(
-    host: HostDevices, times: Sequence[DeviceTime], steady: Window | None
-) -> list[OpTotals]:
-    """times[i] belongs to host.devices[i]; steady is on the device clock."""
-    found: list[OpTotals] = []
-    for device, time in zip(host.devices, times, strict=True):
-        found += _device_totals(host.facts, device, time, steady)
-    return merge_op_totals(found)
 
 
 def merge_op_totals(parts: Iterable[OpTotals]) -> list[OpTotals]:
@@ -101,9 +91,10 @@ def programs_of(device: DeviceOps, facts: tuple[OpFacts, ...]) -> tuple[list[Pro
     return programs, inverse
 
 
-def _device_totals(
+def op_totals(
     facts: tuple[OpFacts, ...], device: DeviceOps, time: DeviceTime, steady: Window | None
 ) -> list[OpTotals]:
+    """One device's ops, in no particular order; `steady` is on the device clock."""
     programs, index = programs_of(device, facts)
     size = len(programs)
     op_of = np.zeros(size, np.int64)

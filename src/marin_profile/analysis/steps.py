@@ -210,7 +210,7 @@ def _from_markers(
         f"The markers {markers.name!r} cannot be tied to device work: step boundaries are the "
         "markers' starts, so only the period is known."
     )
-    start = np.stack([_to_device_clock(device, markers.start) for device in devices])
+    start = np.stack([device.to_device_clock(markers.start) for device in devices])
     end = np.concatenate((start[:, 1:], start[:, -1:]), axis=1)
     present = np.ones(start.shape, np.bool_)
     return StepSeries(
@@ -231,13 +231,6 @@ def _one_marker_is_a_step(devices: list[DeviceOps], step_of_op: list[Int64s] | N
         if len(members) > 1 and len(np.setdiff1d(members, linked)):
             return False
     return True
-
-
-def _to_device_clock(device: DeviceOps, points: Int64s) -> Int64s:
-    order = np.argsort(device.event_start, kind="stable")
-    anchors = device.event_start[order]
-    at = np.clip(np.searchsorted(anchors, points, side="right") - 1, 0, None)
-    return points + (device.start - device.event_start)[order][at]
 
 
 def _host_rows(host: HostDevices, rows: Int64s) -> Int64s:

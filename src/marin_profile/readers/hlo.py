@@ -103,6 +103,8 @@ class _RawInstruction:
                 self.group_size = _replica_group_size(buffer, inner)
             elif number == 87:
                 self.group_size = _device_list_group_size(buffer, inner) or self.group_size
+            elif number == 93:
+                self.group_size = _mesh_group_size(buffer, inner) or self.group_size
 
     def resolve(self, by_id: dict[int, _RawInstruction], roots: dict[int, int]) -> HloInstruction:
         wrapped = ""
@@ -154,6 +156,29 @@ def _device_list_group_size(buffer: Buffer, span: Span) -> int | None:
             sizes = {tag: value for tag, value, _ in fields(buffer, inner)}
             return sizes.get(2)
     return None
+
+
+def _mesh_group_size(buffer: Buffer, span: Span) -> int | None:
+    """Groups along axes of a mesh, as jax 0.11 writes them: the mesh's axes (1: name, size), and
+    the axes of the group (2: index into them, size of a part of that axis)."""
+    sizes: list[int] = []
+    group = 1
+    for number, _, inner in fields(buffer, span):
+        if number == 1:
+            for tag, _, axis in fields(buffer, inner):
+                if tag == 1:
+                    sizes.append({n: value for n, value, _ in fields(buffer, axis)}.get(2, 1))
+        elif number == 2:
+            index, part = 0, None
+            for tag, value, content in fields(buffer, inner):
+                if tag == 1:
+                    index = value
+                elif tag == 2:
+                    part = {n: v for n, v, _ in fields(buffer, content)}.get(2)
+            if part is None and index >= len(sizes):
+                return None
+            group *= part if part is not None else sizes[index]
+    return group if sizes else None
 
 
 def _shape(buffer: Buffer, span: Span) -> str:
