@@ -107,7 +107,7 @@ KERNEL_COLLECTIVES = (
     ("reduce", "other-collective"),
 )
 NCCL_PREFIX = re.compile(
-    r"^(?:ncclDevKernel|ncclKernel|rccl\w*?Kernel|rccl)_?(?P<rest>.*)", re.DOTALL
+    r"^(?:ncclDevKernel|ncclKernel|rccl(?:Dev)?Kernel|rccl)_?(?P<rest>.*)", re.DOTALL
 )
 KERNEL_TRANSFERS = (
     (re.compile(r"^(?:MemcpyH2D|CopyHostToDevice)\b"), HOST_TO_DEVICE),
@@ -116,7 +116,10 @@ KERNEL_TRANSFERS = (
     (re.compile(r"^(?:Memset|__amd_rocclr_fillBuffer)"), DEVICE_TO_DEVICE),
     (re.compile(r"^(?:Memcpy|__amd_rocclr_copy|Copy\w+To\w+\b)"), UNKNOWN_TRANSFER),
 )
-MEMCPY_DETAIL_KINDS = {
+MEMCPY_DETAIL = re.compile(r"kind:(\w+)")
+# A stream that runs kernels too is no memcpy stream.
+MEMCPY_STREAM = re.compile(r"\(Memcpy(\w*)\)")
+MEMCPY_KINDS = {
     "h2d": HOST_TO_DEVICE,
     "hosttodevice": HOST_TO_DEVICE,
     "d2h": DEVICE_TO_HOST,
@@ -252,7 +255,9 @@ def classify_op(
             kind = transfer_direction(long_name, shape, base, role)
         if kind:
             return OpClass(kind, role, base, False)
-    return OpClass(COMPUTE, role, facts[-1] if facts else "", False)
+        if role and base == "async":
+            return OpClass(UNKNOWN, role, base, False)
+    return OpClass(COMPUTE, role, facts[-1], False)
 
 
 def _collective_kind(base: str, *, named: bool) -> str:
@@ -272,12 +277,12 @@ def _kernel_kind(name: str, memcpy_details: str, line_name: str) -> str:
             (kind for word, kind in KERNEL_COLLECTIVES if symbol.startswith(word)),
             "other-collective",
         )
-    if memcpy_details or "(Memcpy" in line_name:
-        detail = re.search(r"kind:(\w+)", memcpy_details)
-        known = MEMCPY_DETAIL_KINDS.get(detail.group(1).lower()) if detail else None
-        if known:
-            return known
-        return _symbol_transfer(name) or UNKNOWN_TRANSFER
+    stream = MEMCPY_STREAM.search(line_name)
+    if memcpy_details or stream:
+        detail = MEMCPY_DETAIL.search(memcpy_details)
+        words = (detail.group(1) if detail else "", stream.group(1) if stream else "")
+        known = next((MEMCPY_KINDS[w.lower()] for w in words if w.lower() in MEMCPY_KINDS), "")
+        return known or _symbol_transfer(name) or UNKNOWN_TRANSFER
     return _symbol_transfer(name)
 
 
@@ -310,6 +315,9 @@ def transfer_direction(long_name: str, shape: str, base: str, role: str) -> str:
     if len(parts) < 2:
         return UNKNOWN_TRANSFER
     destination, source = (parts[0], parts[1]) if base == "copy" else (parts[1], parts[0])
+    if base == "dynamic-update-slice":
+        operands = _tuple_parts(source)  # (buffer, update, indices...): the update moves
+        source = operands[1] if len(operands) > 1 else source
     to_space, from_space = _memory_space(destination), _memory_space(source)
     if to_space == 5 or from_space == 5:
         if to_space == from_space:

@@ -164,8 +164,8 @@ def self_pieces(starts, ends, can_contain):
     Events of one lane, sorted by (start ascending, end descending). An event is a child of the
     nearest earlier one that `can_contain` and covers it whole.
 
-    Returns (piece starts, piece ends, index of the event that owns each piece, number of partial
-    overlaps between neighbours on the stack). Pieces are not empty; their order is unspecified.
+    Returns (piece starts, piece ends, index of the event that owns each piece, number of events
+    that overlap an earlier one partially). Pieces are not empty; their order is unspecified.
     """
     n = len(starts)
     piece_starts = np.empty(2 * n + 1, np.int64)
@@ -176,7 +176,6 @@ def self_pieces(starts, ends, can_contain):
     covered_to = np.empty(n + 1, np.int64)
     depth = 0
     overlaps = 0
-    running_end = np.int64(np.iinfo(np.int64).min)
     for i in range(n):
         while depth and ends[stack[depth - 1]] <= starts[i]:
             depth -= 1
@@ -186,15 +185,17 @@ def self_pieces(starts, ends, can_contain):
                 piece_ends[count] = ends[parent]
                 owners[count] = parent
                 count += 1
-        if starts[i] < running_end and ends[i] > running_end:
-            overlaps += 1
-        running_end = max(running_end, ends[i])
         at = depth - 1
+        partial = False
         while at >= 0:
             parent = stack[at]
             if can_contain[parent] and ends[parent] >= ends[i]:
                 break
+            if starts[i] < ends[parent] < ends[i]:
+                partial = True
             at -= 1
+        if partial:
+            overlaps += 1
         if at >= 0:
             if covered_to[at] < starts[i]:
                 piece_starts[count] = covered_to[at]

@@ -46,6 +46,9 @@ UPDATE_PRIMITIVES = frozenset(
     {"add", "sub", "mul", "div", "sqrt", "rsqrt", "integer_pow", "pow", "square", "max", "min"}
 )
 
+# Paths inside paths, as in jvp(layers/jvp(mlp)).
+DEEPEST_NESTING = 16
+
 _BRANCH = re.compile(r"branch_\d+_fun")
 _WRAPPED = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
 
@@ -75,29 +78,36 @@ def parse_scope(value: str) -> tuple[tuple[str, ...], str] | None:
     seen: set[str] = set()
     for index, raw in enumerate(split_path(value)):
         raw = raw.strip()
-        segment = _unwrap(raw, seen, first=index == 0)
-        repeats_parent = segment != raw and segments and segments[-1] == segment
-        if segment and not repeats_parent:
-            segments.append(segment)
+        for segment in _unwrap(raw, seen, first=index == 0):
+            repeats_parent = segment != raw and segments and segments[-1] == segment
+            if not repeats_parent:
+                segments.append(segment)
     if not segments:
         return None
     return tuple(segments), _pass(seen, segments)
 
 
-def _unwrap(segment: str, seen: set[str], *, first: bool) -> str:
-    """The segment without its wrappers; `seen` collects the wrappers and dropped names."""
-    match = _WRAPPED.fullmatch(segment)
-    if match:
+def _unwrap(segment: str, seen: set[str], *, first: bool, depth: int = 0) -> list[str]:
+    """The segments inside a segment's wrappers; `seen` collects wrappers and dropped names."""
+    while match := _WRAPPED.fullmatch(segment):
         wrapper, inner = match.groups()
         if wrapper in DROPPED_WRAPPERS:
-            return segment if first else ""
-        if wrapper in TRANSPARENT_WRAPPERS:
-            seen.add(wrapper)
-            return _unwrap(inner, seen, first=False)
-    if segment in DROPPED_SEGMENTS or _BRANCH.fullmatch(segment):
+            return [segment] if first else []
+        if wrapper not in TRANSPARENT_WRAPPERS:
+            break
+        seen.add(wrapper)
+        segment, first = inner, False
+    parts = split_path(segment)
+    if len(parts) > 1 and depth < DEEPEST_NESTING:
+        return [
+            inner
+            for part in parts
+            for inner in _unwrap(part.strip(), seen, first=False, depth=depth + 1)
+        ]
+    if not segment or segment in DROPPED_SEGMENTS or _BRANCH.fullmatch(segment):
         seen.add(segment)
-        return ""
-    return segment
+        return []
+    return [segment]
 
 
 def _pass(seen: set[str], segments: Iterable[str]) -> str:

@@ -206,7 +206,7 @@ def captures_in(folder: str) -> list[Capture]:
 
 def portable_name(path: str) -> str:
     """A path from `plugins/profile/` on, else its last part: the same wherever the folder lies."""
-    parts = path_parts(path)
+    parts = path_parts(_text(path))
     for at in range(len(parts) - 2, 0, -1):
         if parts[at - 1 : at + 1] == _PROFILE_FOLDERS:
             return "/".join(parts[at - 1 :])
@@ -317,6 +317,7 @@ def _format_of(name: str) -> str | None:
 
 
 def _host_of(name: str) -> str:
+    name = _text(name)
     if name == _PERFETTO_COPY:
         return UNNAMED_HOST
     for suffix, _ in _HOST_SUFFIXES:
@@ -379,7 +380,7 @@ def _distances(
 
 
 def _is_repeat(session: _Session, group: Sequence[_Session]) -> bool:
-    """Whether the group holds a host of this session: one process takes one profile at a time."""
+    """Whether the group holds one of its hosts already: a process takes one profile at a time."""
     own = {host.host for host in session.hosts}
     return any(
         own & {host.host for host in member.hosts}
@@ -401,7 +402,7 @@ def _window(session: _Session) -> tuple[int, int] | None:
 
 
 def _read_window(path: str) -> tuple[int, int] | None:
-    from marin_profile.readers.xplane import read_profile_window
+    from marin_profile.readers.profile_window import read_profile_window
 
     try:
         with open_file(path) as stream:
@@ -480,6 +481,11 @@ def _nothing_in(folder: str) -> BrokenInputError | NotFoundError:
 
 
 # Paths
+
+
+def _text(name: str) -> str:
+    """A file's name whose odd bytes are escapes, so that it can be written down."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _label(capture: Capture, all_captures: Sequence[Capture]) -> str:

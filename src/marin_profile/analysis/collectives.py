@@ -18,6 +18,7 @@ import numpy as np
 from marin_profile.analysis.async_spans import AsyncSpans
 from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
 from marin_profile.classify import COLLECTIVES
+from marin_profile.columns import unique_pairs
 from marin_profile.intervals import Intervals
 from marin_profile.timeline import Int64s
 
@@ -47,9 +48,10 @@ class CollectiveTotals:
 
 @dataclass(frozen=True)
 class _Instances:
-    """Collective instances of one device, sorted by start."""
+    """Collective instances of one device, sorted by start. group_size is 0 where not known."""
 
     op: Int64s
+    group_size: Int64s
     start: Int64s
     end: Int64s
 
@@ -64,11 +66,12 @@ def collective_totals(
     ]
     groups = sorted(
         {
-            (host.facts[op].kind, host.facts[op].replica_group_size)
+            (host.facts[op].kind, size)
             for one in instances
-            for op in np.unique(one.op).tolist()
-        },
-        key=lambda group: (group[0], group[1] or 0),
+            for op, size in zip(
+                *(c.tolist() for c in unique_pairs(one.op, one.group_size)[:2]), strict=True
+            )
+        }
     )
     return [_total(host.facts, instances, compute, kind, size) for kind, size in groups]
 
@@ -114,15 +117,16 @@ def bus_factor(kind: str, group_size: int | None) -> float | None:
     return (2.0 if kind == "all-reduce" else 1.0) * (group_size - 1) / group_size
 
 
-def payload_bytes(fact: OpFacts) -> int | None:
-    """Bytes of the full tensor, from the result's shape; None where it is not known."""
+def payload_bytes(fact: OpFacts, group_size: int) -> int | None:
+    """Bytes of the full tensor, from the result's shape; None where it is not known (for a
+    reduce-scatter also where the group size is not, 0)."""
     sizes = [_part_bytes(dtype, dims) for dtype, dims in _PART.findall(fact.shape)]
     known = [size for size in sizes if size is not None]
     if not known:
         return None
     full = max(known) if fact.op_class.role == "start" else sum(known)
     if fact.kind == "reduce-scatter" and fact.op_class.role != "start":
-        return full * fact.replica_group_size if fact.replica_group_size else None
+        return full * group_size or None
     return full
 
 
@@ -146,8 +150,15 @@ def _instances(facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans)
     op = np.concatenate((device.op[alone], spans.op[chosen]))
     start = np.concatenate((device.start[alone], spans.start[chosen]))
     end = np.concatenate((device.end[alone], spans.end[chosen]))
+    sizes = np.array([fact.replica_group_size or 0 for fact in facts], np.int64)
+    # Of a pair, often only the start names the group.
+    span_sizes = sizes[spans.op]
+    paired = spans.start_at >= 0
+    start_sizes = sizes[device.op[spans.start_at[paired]]]
+    span_sizes[paired] = np.maximum(span_sizes[paired], start_sizes)
+    group_size = np.concatenate((sizes[device.op[alone]], span_sizes[chosen]))
     order = np.argsort(start, kind="stable")
-    return _Instances(op[order], start[order], end[order])
+    return _Instances(op[order], group_size[order], start[order], end[order])
 
 
 def _total(
@@ -155,29 +166,25 @@ def _total(
     instances: Sequence[_Instances],
     compute: Sequence[Intervals],
     kind: str,
-    group_size: int | None,
+    group_size: int,
 ) -> CollectiveTotals:
-    ops = [
-        index
-        for index, fact in enumerate(facts)
-        if fact.kind == kind and fact.replica_group_size == group_size
-    ]
+    ops = [index for index, fact in enumerate(facts) if fact.kind == kind]
     count = duration = exposed = overlapped = 0
     payload: int | None = 0
     wire: int | None = 0
     for one, hidden_by in zip(instances, compute, strict=True):
-        chosen = np.isin(one.op, ops)
+        chosen = np.isin(one.op, ops) & (one.group_size == group_size)
         count += int(chosen.sum())
         duration += int((one.end[chosen] - one.start[chosen]).sum())
         union = Intervals.union_of(one.start[chosen], one.end[chosen])
         exposed += (union - hidden_by).total
         overlapped += (union & hidden_by).total
     for op in ops:
-        per_device = [_durations(one, op) for one in instances]
+        per_device = [_durations(one, op, group_size) for one in instances]
         per_device = [row for row in per_device if len(row)]
         if not per_device:
             continue
-        size = payload_bytes(facts[op])
+        size = payload_bytes(facts[op], group_size)
         executions = sum(map(len, per_device))
         payload = None if payload is None or size is None else payload + size * executions
         if len({len(row) for row in per_device}) > 1:
@@ -187,10 +194,10 @@ def _total(
             wire += int(shortest.sum()) * len(per_device)
     wait = None if wire is None or len(instances) < 2 else duration - wire
     return CollectiveTotals(
-        kind, group_size, count, duration, exposed, overlapped, payload, wire, wait
+        kind, group_size or None, count, duration, exposed, overlapped, payload, wire, wait
     )
 
 
-def _durations(one: _Instances, op: int) -> Int64s:
-    chosen = one.op == op
+def _durations(one: _Instances, op: int, group_size: int) -> Int64s:
+    chosen = (one.op == op) & (one.group_size == group_size)
     return one.end[chosen] - one.start[chosen]

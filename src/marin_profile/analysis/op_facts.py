@@ -75,7 +75,7 @@ def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
 def _facts(op: Op, hlo: Mapping[int, Mapping[str, HloInstruction]], stream: str | None) -> OpFacts:
     instruction = _instruction(op, hlo)
     op_class = classify_op(
-        op.name,
+        op.name if stream is not None else op.hlo_op or op.name,
         category=op.category,
         opcode=instruction.opcode if instruction else "",
         wrapped_opcode=instruction.wrapped_opcode if instruction else "",

@@ -11,6 +11,7 @@ period is known, the duration is not.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from marin_profile.columns import sum_by
 from marin_profile.timeline import Int64s, Timeline
 
 DEVICE_STEPS, ANNOTATION, MODULE, NONE = "device_steps", "annotation", "module", "none"
+_STEP_NUMBER = re.compile(r"-?[0-9]+")
 _HIGH = np.iinfo(np.int64).max
 _LOW = np.iinfo(np.int64).min
 
@@ -127,7 +129,7 @@ def _from_steps_line(timeline: Timeline, devices: list[DeviceOps]) -> StepSeries
         rows = device.steps_line if device.steps_line is not None else np.zeros(0, np.int64)
         for row in rows.tolist():
             text = timeline.ops[timeline.op[row]].name
-            if text.strip().lstrip("-").isdigit():
+            if _STEP_NUMBER.fullmatch(text.strip()):
                 begin = int(timeline.start[row])
                 found[int(text)] = (begin, begin + int(timeline.duration[row]))
         spans.append(found)
@@ -258,13 +260,16 @@ def _marker_of(markers: _Markers, timeline: Timeline, rows: Int64s) -> Int64s:
 def _link_by_run_id(
     host: HostDevices, devices: list[DeviceOps], markers: _Markers
 ) -> list[Int64s] | None:
-    """Executions whose run id was launched by an event inside a marker, on its thread."""
+    """Executions whose run id was launched by an event inside a marker, on its thread. The first
+    event counts: later ones may wait for the same execution from inside another marker."""
     timeline = host.timeline
     rows = _host_rows(host, timeline.run_id.rows)
     marker = _marker_of(markers, timeline, rows)
     inside = marker >= 0
     if not inside.any():
         return None
+    inside = np.flatnonzero(inside)
+    inside = inside[np.argsort(timeline.start[rows[inside]], kind="stable")]
     launched = rows[inside]
     _, run_ids = timeline.run_id.find(launched)
     has_ordinal, ordinals = timeline.device_ordinal.find(launched)

@@ -26,6 +26,7 @@ PRIMITIVE_TYPES = {
     24: "f8e5m2fnuz", 25: "f8e4m3fnuz",
 }  # fmt: skip
 TUPLE = 13
+DEEPEST_TUPLE = 32
 
 
 def text(buffer: Buffer, span: Span) -> str:
@@ -181,8 +182,8 @@ def _mesh_group_size(buffer: Buffer, span: Span) -> int | None:
     return group if sizes else None
 
 
-def _shape(buffer: Buffer, span: Span) -> str:
-    """ "f32[8,128]", tuples in parentheses; the layout is left out."""
+def _shape(buffer: Buffer, span: Span, depth: int = 0) -> str:
+    """As "f32[8,128]", tuples in parentheses; layouts and absurdly deep tuples are left out."""
     element = 0
     dimensions: list[int] = []
     parts: list[str] = []
@@ -191,8 +192,8 @@ def _shape(buffer: Buffer, span: Span) -> str:
             element = value
         elif number == 3:
             dimensions += _repeated(buffer, value, inner)
-        elif number == 4:
-            parts.append(_shape(buffer, inner))
+        elif number == 4 and depth < DEEPEST_TUPLE:
+            parts.append(_shape(buffer, inner, depth + 1))
     if element == TUPLE:
         return f"({', '.join(parts)})"
     name = PRIMITIVE_TYPES.get(element, "")

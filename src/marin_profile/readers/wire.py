@@ -223,7 +223,7 @@ def scan_events(
                     occurrences = True
             elif tag == 4 and kind == 2:
                 stat = np.int64(0)
-                stat_value = np.int64(0)
+                stat_value = MISSING
                 stat_hash = np.uint64(0)
                 position = content
                 stat_end = content + size
@@ -236,9 +236,9 @@ def scan_events(
                         if s_tag == 1:
                             stat = s_value
                         else:
-                            stat_value = s_value
+                            stat_value = s_value if s_tag == 3 or s_tag == 4 else MISSING
                             stat_hash = np.uint64(s_value) + np.uint64(s_tag)
-                    elif s_kind == 2:
+                    else:
                         stat_hash = hash_bytes(buffer, s_value, s_value + s_size)
                 if broke_at >= 0:
                     break

@@ -10,8 +10,10 @@ Contract
 
 from __future__ import annotations
 
+import io
+import os
+import re
 from collections.abc import Mapping
-from io import UnsupportedOperation
 from typing import BinaryIO
 
 import numpy as np
@@ -24,11 +26,11 @@ from marin_profile.readers.xplane_planes import (
     RawPlane,
     Stat,
     first_text,
-    plane_name,
 )
 from marin_profile.timeline import HloInstruction, Plane, Timeline
 
 METADATA_PLANE = "/host:metadata"
+_PROGRAM_ID = re.compile(r"\(([0-9]+)\)$")
 ENVIRONMENT_PLANE = "Task Environment"
 REPLACEMENT_CHARACTER = b"\xef\xbf\xbd"
 
@@ -53,24 +55,11 @@ def read_xplane(stream: BinaryIO, *, path: str) -> Timeline:
     return _assemble(buffer, planes, hostname, int(broke_at), path)
 
 
-def read_profile_window(stream: BinaryIO) -> tuple[int, int] | None:
-    """[profile_start_time, profile_stop_time] in epoch nanoseconds, if the file tells them."""
-    try:
-        buffer = _load(stream, "the file")
-    except BrokenInputError:
-        return None
-    for number, _, span in fields(buffer, (0, len(buffer))):
-        if number == 1 and plane_name(buffer, span) == ENVIRONMENT_PLANE:
-            plane = RawPlane.read(buffer, span)
-            if plane is not None:
-                return _window(plane.decoded_stats(buffer))
-    return None
-
-
 def _load(stream: BinaryIO, path: str) -> Buffer:
-    try:
+    is_plain_file = isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
+    if is_plain_file and os.fstat(stream.fileno()).st_size:
         buffer: Buffer = np.memmap(stream, np.uint8, mode="r")
-    except (UnsupportedOperation, AttributeError, TypeError, OSError, ValueError):
+    else:
         buffer = np.frombuffer(stream.read(), np.uint8)
     if not len(buffer):
         raise BrokenInputError(
@@ -163,6 +152,5 @@ def _hlo_modules(buffer: Buffer, plane: RawPlane) -> dict[int, dict[str, HloInst
 
 def _program_id(buffer: Buffer, metadata: Span, key: int) -> int:
     """A module is registered as "jit_f(<program id>)"; its map key says the same."""
-    name = first_text(buffer, metadata, 2)
-    _, _, tail = name.rpartition("(")
-    return int(tail[:-1]) if tail[:-1].isdigit() and tail.endswith(")") else key % (1 << 64)
+    match = _PROGRAM_ID.search(first_text(buffer, metadata, 2))
+    return int(match.group(1)) if match else key % (1 << 64)

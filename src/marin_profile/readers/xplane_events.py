@@ -109,7 +109,10 @@ class EventColumns:
         for slot in range(len(EVENT_NUMBERS)):
             if number_ids[slot] == MISSING:
                 continue
-            rows = np.flatnonzero(numbers[slot, :count] != MISSING)
+            present = numbers[slot, :count] != MISSING
+            if EVENT_NUMBERS[slot] == "device_duration_ps":
+                present &= numbers[slot, :count] >= 0
+            rows = np.flatnonzero(present)
             if len(rows):
                 self.sparse_rows[slot].append(rows + first)
                 self.sparse_values[slot].append(numbers[slot, rows])

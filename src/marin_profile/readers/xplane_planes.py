@@ -23,6 +23,7 @@ from marin_profile.readers.wire import (
 )
 
 Stat = int | float | str | bytes
+DOUBLE_BYTES = 8
 
 
 def plane_name(buffer: Buffer, span: Span) -> str:
@@ -120,7 +121,7 @@ def decode_stat(buffer: Buffer, span: Span, names: Mapping[int, str]) -> tuple[s
     for number, number_value, inner in fields(buffer, span):
         if number == 1:
             key = number_value
-        elif number == 2:
+        elif number == 2 and inner[1] - inner[0] == DOUBLE_BYTES:
             value = struct.unpack("<d", buffer[inner[0] : inner[1]].tobytes())[0]
         elif number == 3:
             value = number_value % (1 << 64)

@@ -1,0 +1,128 @@
+"""The command line: `marin-profile VERB`.
+
+Contract
+* One file per verb, loaded when the verb is called; a verb parses, calls the library, prints.
+* Results go to stdout or --output (then its path is printed), notes to stderr.
+* Exit codes: 0 done; 2 usage or an unknown question; 3 not found; 4 broken input or no JAX
+  profile; 5 sound, but cannot answer; 6 a remote service failed; 1 anything else; 130 interrupted.
+* An error is one sentence on stderr; --debug adds the traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from marin_profile.errors import ProfileError
+
+# Verb -> its short help: the listing must not load what the verbs need.
+VERBS = {
+    "summarize": "Summarize a profile into one JSON file.",
+    "report": "Render a summary for people to read.",
+    "query": "Ask a summary a question in words.",
+    "captures": "List the captures below a folder.",
+    "schema": "Print the JSON Schema of a summary.",
+}
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+
+class LazyGroup(click.Group):
+    """Loads `marin_profile.cli.<verb>` when the verb is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        from importlib import import_module
+
+        command: click.Command = import_module(f"marin_profile.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from marin_profile import __version__
+
+        click.echo(f"marin-profile {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    subcommand_metavar="VERB [OPTIONS]...",
+    epilog="'marin-profile VERB --help' tells a verb's options.",
+)
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """JAX profiles as one typed summary, and views of it."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(USAGE)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point; exits the process."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        with cli.make_context("marin-profile", list(arguments)) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+        return 0
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough. What is written at exit must find somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if "--debug" in arguments:
+            import traceback
+
+            click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        sentence, exit_code = _explain(error)
+        click.echo(f"error: {' '.join(sentence.split())}", err=True)
+        return exit_code
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """One sentence and the exit code for an error."""
+    if isinstance(error, ProfileError):
+        return str(error), error.exit_code
+    if isinstance(error, click.ClickException):
+        context = getattr(error, "ctx", None)
+        hint = f" See '{context.command_path} --help'." if context else ""
+        return error.format_message() + hint, error.exit_code
+    if isinstance(error, MemoryError):
+        return "Out of memory: capture fewer steps, or use a larger machine.", FAILED
+    cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{cause} (this is a defect; --debug shows where)", FAILED
+
+
+__all__ = ["VERBS", "cli", "main", "run"]

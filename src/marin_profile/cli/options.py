@@ -1,0 +1,56 @@
+"""What the verbs share: their class, common options, and how a result or a note gets out.
+
+Contract: `emit` is the only way to a result's destination and `note` the only way to stderr but
+for errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+class Verb(click.Command):
+    """A verb: takes --debug as well, wherever it stands."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(
+            click.Option(
+                ["--debug"],
+                is_flag=True,
+                expose_value=False,
+                help="Show the traceback of an error.",
+            )
+        )
+
+
+summary_option = click.option(
+    "--summary", "summary_path", metavar="F", help="A summary: a file or an fsspec URL."
+)
+output_option = click.option(
+    "--output", metavar="F", help="Write here (a file or an fsspec URL) instead of to stdout."
+)
+
+
+def top_k_option(default: int | None, text: str) -> Any:
+    return click.option(
+        "--top-k", type=click.IntRange(min=1), default=default, show_default=True, help=text
+    )
+
+
+def emit(text: str, output: str | None) -> None:
+    """Give a result: to a file, whose path is printed, or to stdout."""
+    content = text.encode()
+    if output is None:
+        click.echo(content, nl=False)
+        return
+    from marin_profile.storage import write_file
+
+    write_file(output, content)
+    click.echo(output)
+
+
+def note(text: str) -> None:
+    click.echo(f"note: {text}", err=True)

@@ -1,0 +1,102 @@
+"""Which collectives run, how long, and how much of that nothing hides.
+
+One row per (kind, group size) where the summary tells them apart, else one per kind; the most
+exposed first. Bandwidths follow the nccl-tests convention.
+"""
+
+from __future__ import annotations
+
+from marin_profile.queries.device_time import basis_of
+from marin_profile.queries.kinds import is_of_kind
+from marin_profile.queries.model import (
+    Answer,
+    Parameters,
+    Query,
+    Row,
+    as_count,
+    in_us,
+    intent,
+    listing,
+    measured,
+)
+from marin_profile.schema import ProfileSummary
+
+
+class CollectiveRow(Row):
+    """`wait_duration`: time spent waiting for the last device to arrive."""
+
+    collective: str
+    group_size: int | None = measured("device", default=None)
+    count: int = as_count()
+    total_duration: float = in_us()
+    avg_duration: float | None = in_us(default=None)
+    exposed_duration: float | None = in_us(default=None)
+    overlapped_duration: float | None = in_us(default=None)
+    wait_duration: float | None = in_us(default=None)
+    bytes: int | None = measured("byte", default=None)
+    algorithm_gbps: float | None = measured("GB/s", default=None)
+    bus_gbps: float | None = measured("GB/s", default=None)
+
+
+def collective_rows(summary: ProfileSummary, kind: str | None = None) -> list[CollectiveRow]:
+    rows = [
+        CollectiveRow(
+            collective=one.collective,
+            group_size=one.group_size,
+            count=one.count,
+            total_duration=one.duration,
+            avg_duration=one.duration / one.count if one.count else None,
+            exposed_duration=one.exposed_duration,
+            overlapped_duration=one.overlapped_duration,
+            wait_duration=one.wait_duration,
+            bytes=one.bytes,
+            algorithm_gbps=one.algorithm_gbps,
+            bus_gbps=one.bus_gbps,
+        )
+        for one in summary.collectives
+    ] or [
+        CollectiveRow(
+            collective=one.collective,
+            count=one.count,
+            total_duration=one.total_duration,
+            avg_duration=one.avg_duration,
+            exposed_duration=one.exposed_duration,
+            overlapped_duration=one.overlapped_duration,
+        )
+        for one in summary.communication_ops
+    ]
+    chosen = [row for row in rows if kind is None or is_of_kind(row.collective, kind)]
+    return sorted(chosen, key=_worst_first)
+
+
+def _worst_first(row: CollectiveRow) -> tuple[float, float, str, int]:
+    exposed = row.total_duration if row.exposed_duration is None else row.exposed_duration
+    return -exposed, -row.total_duration, row.collective, row.group_size or 0
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
+    rows = collective_rows(summary, parameters.kind)
+    source = "collectives" if summary.collectives else "communication_ops"
+    return listing(
+        basis_of(summary, source),
+        rows,
+        limit=parameters.limit,
+        note=None if rows else "No such collective was found among the device ops.",
+    )
+
+
+QUERY = Query(
+    name="collective_breakdown",
+    description="Collectives by kind and group size: time, exposed time, wait, bandwidth.",
+    example="Which collectives take the most time?",
+    run=run,
+    rows=(CollectiveRow,),
+    parameters=("limit", "kind"),
+    intents=(
+        intent(9, "collective", "bandwidth|wait|top|time|kind|size"),
+        intent(9, "communication|@collective", "bandwidth|wait|kind"),
+        intent(8, "collective"),
+        intent(7, "communication", "breakdown|time|cost|top|share|long|much|what|which|show|list"),
+        intent(6, "@collective", "breakdown|time|cost|take|share|long|much|many|what|which|show"),
+    ),
+)

@@ -1,0 +1,113 @@
+"""Does compute or communication dominate, and which collective is the worst?
+
+Compute is the time with compute running; communication the *exposed* part, with no compute beside
+it. The worst collective is the one with the most exposed time. A program without communication
+has no share to compare: the answer says "n/a", it does not divide by nothing.
+"""
+
+from __future__ import annotations
+
+from marin_profile.queries.collectives import CollectiveRow, collective_rows
+from marin_profile.queries.device_time import NOT_STATED, headline_time, ratio
+from marin_profile.queries.model import (
+    Answer,
+    CannotAnswer,
+    Parameters,
+    Query,
+    Row,
+    as_share,
+    in_us,
+    intent,
+    measured,
+)
+from marin_profile.schema import ProfileSummary
+
+NO_COMMUNICATION = "n/a: no communication op ran"
+
+
+class Comparison(Row):
+    """`dominant` is "compute", "communication" or "neither"; `largest` the largest ledger term."""
+
+    dominant: str
+    largest: str
+    compute_duration: float = in_us()
+    compute_share: float | None = as_share(default=None)
+    communication_duration: float | None = in_us(default=None)
+    communication_share: float | None = as_share(default=None)
+    overlapped_communication_duration: float | None = in_us(default=None)
+    overlapped_share_of_communication: float | None = measured(
+        "share of communication", default=None
+    )
+    unattributed_share: float | None = as_share(default=None)
+    idle_share: float | None = as_share(default=None)
+    communication: str
+    worst_collective: CollectiveRow | None = None
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    collectives = collective_rows(summary)
+    worst = collectives[0] if collectives else None
+    time = headline_time(summary)
+    if time is not None and time.window_duration > 0:
+        terms = {
+            "compute": time.compute_duration,
+            "communication": time.exposed_communication_duration,
+            "transfer": time.exposed_transfer_duration,
+            "unattributed": time.unattributed_duration,
+            "idle": time.idle_duration,
+        }
+        row = _compare(terms, time.window_duration, time.overlapped_communication_duration, worst)
+        return Answer(time.window, (row,), 1)
+    breakdown = summary.time_breakdown
+    if breakdown.total_duration > 0:
+        terms = {
+            name: getattr(breakdown, name).total_duration
+            for name in ("compute", "communication", "stall", "host", "other")
+        }
+        row = _compare(terms, breakdown.total_duration, None, worst)
+        return Answer(breakdown.basis or NOT_STATED, (row,), 1)
+    return CannotAnswer(
+        "The summary holds no device time.",
+        "Profile a run that executes on the device, with the device tracer on.",
+    )
+
+
+def _compare(
+    terms: dict[str, float], whole: float, overlapped: float | None, worst: CollectiveRow | None
+) -> Comparison:
+    compute, exposed = terms["compute"], terms["communication"]
+    has_communication = worst is not None or exposed > 0 or bool(overlapped)
+    idle = terms.get("idle", terms.get("stall"))
+    return Comparison(
+        dominant=(
+            "neither" if compute == exposed else "communication" if exposed > compute else "compute"
+        ),
+        largest=max(terms, key=lambda term: terms[term]),
+        compute_duration=compute,
+        compute_share=ratio(compute, whole),
+        communication_duration=exposed if has_communication else None,
+        communication_share=ratio(exposed, whole) if has_communication else None,
+        overlapped_communication_duration=overlapped if has_communication else None,
+        overlapped_share_of_communication=(
+            ratio(overlapped, exposed + overlapped) if overlapped is not None else None
+        ),
+        unattributed_share=ratio(terms.get("unattributed"), whole),
+        idle_share=ratio(idle, whole),
+        communication="present" if has_communication else NO_COMMUNICATION,
+        worst_collective=worst,
+    )
+
+
+QUERY = Query(
+    name="compute_vs_communication",
+    description="Whether compute or exposed communication dominates, and the worst collective.",
+    example="Is communication or compute dominating, and what is the worst collective?",
+    run=run,
+    rows=(Comparison, CollectiveRow),
+    intents=(
+        intent(11, "communication|collective", "compute", unless=("op",)),
+        intent(11, "communication|collective", "dominate", unless=("op",)),
+        intent(11, "communication|collective", "bound|bottleneck"),
+        intent(10, "communication|collective", "expose|overlap|hide"),
+    ),
+)

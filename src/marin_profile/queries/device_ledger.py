@@ -1,0 +1,79 @@
+"""Where each device's time went; per device the five terms sum to its window.
+
+The total of each device kind comes first, then the devices, the most idle first.
+"""
+
+from __future__ import annotations
+
+from marin_profile.queries.device_time import (
+    DeviceTime,
+    Part,
+    device_times,
+    headline_window,
+    ledger_rows,
+    total,
+)
+from marin_profile.queries.model import (
+    Answer,
+    CannotAnswer,
+    Parameters,
+    Query,
+    in_us,
+    intent,
+    listing,
+)
+from marin_profile.schema import ProfileSummary
+
+NO_LEDGER = CannotAnswer(
+    "The summary holds no device ledger.",
+    "Summarize the profile again with this tool, from a capture that holds device ops.",
+)
+MOST_DEVICES = 256
+
+
+class TotalRow(DeviceTime):
+    record: str = "total"
+
+
+class DeviceRow(DeviceTime):
+    record: str = "device"
+    device: str
+    host: str
+    window_start: float = in_us()
+
+
+def device_rows(summary: ProfileSummary, window: str) -> list[DeviceRow]:
+    """The devices of a window, the most idle first."""
+    rows = [
+        DeviceRow(
+            **vars(total([row])), device=row.device, host=row.host, window_start=row.window_start
+        )
+        for row in ledger_rows(summary, window)
+    ]
+    return sorted(rows, key=lambda row: (-(row.idle_share or 0.0), row.host, row.device))
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    window = parameters.window or headline_window(summary)
+    devices = device_rows(summary, window) if window else []
+    if window is None or not devices:
+        return NO_LEDGER
+    totals = [TotalRow(**vars(time)) for time in device_times(summary, window)]
+    return listing(window, totals, devices, limit=parameters.limit, default_limit=MOST_DEVICES)
+
+
+QUERY = Query(
+    name="device_ledger",
+    description="Per device: compute, exposed communication and transfer, idle; they sum up.",
+    example="How idle is each device?",
+    run=run,
+    rows=(TotalRow, DeviceRow, Part),
+    parameters=("limit", "window"),
+    intents=(
+        intent(10, "ledger"),
+        intent(9, "device", "idle|busy|time|breakdown|top|each|per|which|util|slower|much|many"),
+        intent(8, "idle|busy", unless=("before",)),
+        intent(6, "expose", "transfer"),
+        intent(6, "transfer", "time|much|long|share|cost"),
+    ),
+)

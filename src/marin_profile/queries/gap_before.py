@@ -1,0 +1,127 @@
+"""How long the device idles before an op, or which ops it idles before.
+
+A gap is idle time on one device between the running end and the next op's start. It is booked on
+the payload (the first op of real work behind it); `marker_op` is the op that ended it.
+"""
+
+from __future__ import annotations
+
+from marin_profile.queries.device_time import basis_of
+from marin_profile.queries.model import (
+    Answer,
+    CannotAnswer,
+    Parameters,
+    Query,
+    Row,
+    as_count,
+    in_us,
+    intent,
+    listing,
+)
+from marin_profile.queries.names import find_name, gap_ops, known_ops, no_such_op
+from marin_profile.schema import GapBeforeOp, GapRegionContext, ProfileSummary
+
+
+class GapRow(Row):
+    record: str = "gap"
+    name: str
+    count: int = as_count()
+    total_gap_duration: float = in_us()
+    max_gap_duration: float = in_us()
+    avg_gap_duration: float = in_us()
+    payload_op: str | None = None
+    marker_op: str | None = None
+
+
+class GapContextRow(Row):
+    record: str = "gap_context"
+    op_name: str
+    region_path: str
+    count: int = as_count()
+    total_gap_duration: float = in_us()
+    avg_gap_duration: float = in_us()
+
+
+def gap_row(gap: GapBeforeOp) -> GapRow:
+    return GapRow(
+        name=gap.name,
+        count=gap.count,
+        total_gap_duration=gap.total_gap_duration,
+        max_gap_duration=gap.max_gap_duration,
+        avg_gap_duration=gap.avg_gap_duration,
+        payload_op=gap.payload_op,
+        marker_op=gap.marker_op,
+    )
+
+
+def context_row(context: GapRegionContext) -> GapContextRow:
+    return GapContextRow(
+        op_name=context.op_name,
+        region_path=context.region_path,
+        count=context.count,
+        total_gap_duration=context.total_gap_duration,
+        avg_gap_duration=context.avg_gap_duration,
+    )
+
+
+def gap_rows(summary: ProfileSummary, op: str | None = None) -> list[GapRow]:
+    """All gaps, or those that end at `op` (as payload or as marker); the largest first."""
+    gaps = [
+        gap
+        for gap in summary.gap_before_ops
+        if op is None or op in (gap.name, gap.payload_op, gap.marker_op)
+    ]
+    ordered = sorted(gaps, key=lambda gap: (-gap.total_gap_duration, gap.name))
+    return [gap_row(gap) for gap in ordered]
+
+
+def context_rows(summary: ProfileSummary, op: str | None = None) -> list[GapContextRow]:
+    """The regions that gaps fall in, of all ops or of one; the largest first."""
+    contexts = [one for one in summary.gap_region_contexts if op is None or one.op_name == op]
+    ordered = sorted(
+        contexts, key=lambda one: (-one.total_gap_duration, one.op_name, one.region_path)
+    )
+    return [context_row(context) for context in ordered]
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    if parameters.op is None:
+        rows = gap_rows(summary)
+        return listing(
+            basis_of(summary, "gap_before_ops"),
+            rows,
+            limit=parameters.limit,
+            note=None if rows else "No device idled before any op.",
+        )
+    match = find_name(parameters.op, gap_ops(summary))
+    if match.name is None:
+        elsewhere = find_name(parameters.op, known_ops(summary))
+        if match.is_ambiguous or elsewhere.name is None:
+            return no_such_op(parameters.op, match if match.is_ambiguous else elsewhere)
+        return Answer(
+            basis_of(summary, "gap_before_ops"), (), 0, f"No gap ends at '{elsewhere.name}'."
+        )
+    return listing(
+        basis_of(summary, "gap_before_ops", "gap_region_contexts"),
+        gap_rows(summary, match.name),
+        context_rows(summary, match.name),
+        limit=parameters.limit,
+    )
+
+
+QUERY = Query(
+    name="pre_op_gap",
+    description="Idle time that ends at an op: of one op, or the ops with the most of it.",
+    example="What is the gap before `copy.1`?",
+    run=run,
+    rows=(GapRow, GapContextRow),
+    parameters=("limit", "op"),
+    intents=(
+        intent(13, "gap|idle|wait", "before"),
+        intent(
+            9, "gap", "@op|op|top|what|which|show|list|where|long|time|many", unless=("context",)
+        ),
+        intent(7, "device", "wait"),
+        intent(6, "gap"),
+    ),
+)

@@ -1,0 +1,65 @@
+"""Kinds of ops as people say them, and which ops are of a kind.
+
+Contract: a kind is one of `classify.COLLECTIVES` and `classify.TRANSFERS`, "compute", or one of
+the groups "communication" and "transfer", which stand for all their members.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+COMPUTE = "compute"
+COMMUNICATION = "communication"
+TRANSFER = "transfer"
+
+# How people write a kind, the longer spelling first.
+_SPELLINGS = (
+    ("ragged-all-to-all", r"ragged[-_ ]all[-_ ]to[-_ ]all"),
+    ("all-to-all", r"all[-_ ]?to[-_ ]?all|a2a"),
+    ("all-reduce", r"all[-_ ]?reduce|psum"),
+    ("all-gather", r"all[-_ ]?gather"),
+    ("reduce-scatter", r"reduce[-_ ]?scatter|psum[-_ ]scatter"),
+    ("collective-permute", r"collective[-_ ]?permute|ppermute"),
+    ("send-recv", r"send[-_/ ]?recv"),
+    ("host_to_device", r"host[-_ ]to[-_ ]device|h2d"),
+    ("device_to_host", r"device[-_ ]to[-_ ]host|d2h"),
+    ("device_to_device", r"device[-_ ]to[-_ ]device|d2d"),
+    ("on_chip", r"on[-_ ]chip"),
+    ("infeed", r"infeed"),
+    ("outfeed", r"outfeed"),
+)
+_PATTERN = re.compile(
+    r"(?<![\w.\-])(?:"
+    + "|".join(f"(?P<k{index}>{spelling})" for index, (_, spelling) in enumerate(_SPELLINGS))
+    + r")s?(?![\w\-]|\.\w)",
+    re.IGNORECASE,
+)
+
+
+def find_kinds(text: str) -> tuple[str, list[str]]:
+    """The text with every kind in its canonical spelling, and the kinds in order."""
+    found: list[str] = []
+
+    def canonical(match: re.Match[str]) -> str:
+        kind = next(
+            kind
+            for index, (kind, _) in enumerate(_SPELLINGS)
+            if match.group(f"k{index}") is not None
+        )
+        found.append(kind)
+        return kind
+
+    return _PATTERN.sub(canonical, text), found
+
+
+def is_of_kind(category: str, kind: str) -> bool:
+    return category == kind or category in _members(kind)
+
+
+@cache
+def _members(kind: str) -> frozenset[str]:
+    from marin_profile.classify import COLLECTIVES, TRANSFERS
+
+    groups = {COMMUNICATION: COLLECTIVES, TRANSFER: TRANSFERS}
+    return frozenset(groups.get(kind, ()))

@@ -1,0 +1,53 @@
+"""What to try next: the summary's own findings, with their evidence."""
+
+from __future__ import annotations
+
+from marin_profile.queries.device_time import NOT_STATED, headline_window
+from marin_profile.queries.model import Answer, Parameters, Query, Row, intent, listing
+from marin_profile.schema import ProfileSummary
+
+
+class CandidateRow(Row):
+    candidate_id: str
+    title: str
+    rationale: str
+    evidence: tuple[str, ...]
+    suggestions: tuple[str, ...]
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
+    rows = [
+        CandidateRow(
+            candidate_id=one.candidate_id,
+            title=one.title,
+            rationale=one.rationale,
+            evidence=tuple(one.evidence),
+            suggestions=tuple(one.suggestions),
+        )
+        for one in summary.optimization_candidates
+    ]
+    basis = summary.list_basis.get("optimization_candidates") or headline_window(summary)
+    return listing(
+        basis or NOT_STATED,
+        rows,
+        limit=parameters.limit,
+        note=None if rows else "No finding passed its threshold.",
+    )
+
+
+QUERY = Query(
+    name="optimization_candidates",
+    description="What to try next to make the step faster, with the evidence for it.",
+    example="What should we try next?",
+    run=run,
+    rows=(CandidateRow,),
+    parameters=("limit",),
+    intents=(
+        intent(11, "next", "step|try|do|action|change"),
+        intent(10, "optimize|suggest|improve|tune", unless=("since", "compare")),
+        intent(10, "lower", "how|can|should|could"),
+        intent(9, "try|fix"),
+        intent(9, "faster", "make|how|go|get|run"),
+        intent(7, "top", "problem"),
+    ),
+)

@@ -1,0 +1,99 @@
+"""Where the step time goes, in one row: the step's length and the shares of device time."""
+
+from __future__ import annotations
+
+from marin_profile.queries.device_time import (
+    NOT_STATED,
+    DeviceTime,
+    Part,
+    device_times,
+    headline_window,
+    kept_steps,
+    ratio,
+    step_length,
+)
+from marin_profile.queries.model import (
+    Answer,
+    CannotAnswer,
+    Parameters,
+    Query,
+    Row,
+    as_count,
+    in_us,
+    intent,
+)
+from marin_profile.schema import ProfileSummary
+
+
+class OverviewRow(Row):
+    """`step_measure` tells what the step lengths measure: "period" or "duration".
+
+    `device_time` is the total of the leading device kind; `other_devices` those of the others.
+    """
+
+    step_source: str | None = None
+    step_measure: str | None = None
+    step_median: float | None = in_us(default=None)
+    step_p90: float | None = in_us(default=None)
+    kept_steps: int = as_count()
+    device_time: DeviceTime | None = None
+    other_devices: tuple[DeviceTime, ...] = ()
+    breakdown: tuple[Part, ...] = ()
+
+
+def overview(summary: ProfileSummary) -> OverviewRow:
+    length = step_length(summary)
+    times = device_times(summary, headline_window(summary))
+    leading = times[0] if times and times[0].window_duration > 0 else None
+    return OverviewRow(
+        step_source=summary.step_time.source,
+        step_measure=length[0] if length else None,
+        step_median=length[1].median if length else None,
+        step_p90=length[1].p90 if length else None,
+        kept_steps=kept_steps(summary),
+        device_time=leading,
+        other_devices=tuple(times[1:]),
+        breakdown=_breakdown(summary),
+    )
+
+
+def _breakdown(summary: ProfileSummary) -> tuple[Part, ...]:
+    breakdown = summary.time_breakdown
+    return tuple(
+        Part(
+            kind=name,
+            duration=getattr(breakdown, name).total_duration,
+            share=ratio(getattr(breakdown, name).total_duration, breakdown.total_duration),
+        )
+        for name in ("compute", "communication", "host", "stall", "other")
+    )
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    row = overview(summary)
+    has_breakdown = summary.time_breakdown.total_duration > 0
+    if row.device_time is None and row.step_median is None and not has_breakdown:
+        return CannotAnswer(
+            "The summary holds neither steps nor device time.",
+            "Profile a run that executes on the device, with the device tracer on.",
+        )
+    basis = row.device_time.window if row.device_time else summary.time_breakdown.basis
+    return Answer(basis or NOT_STATED, (row,), 1)
+
+
+QUERY = Query(
+    name="overview",
+    description="Where the step time goes: step length and shares of device time.",
+    example="Where does my step time go?",
+    run=run,
+    rows=(OverviewRow, DeviceTime, Part),
+    intents=(
+        intent(12, "where", "time|step", "spend", unless=("@op",)),
+        intent(11, "time|step", "breakdown", unless=("device", "region", "communication")),
+        intent(10, "what", "time|step", "spend", unless=("@op", "op")),
+        intent(11, "what", "dominate", "time|step", unless=("@op", "op")),
+        intent(9, "overview|summarize|headline"),
+        intent(8, "bottleneck", unless=("communication", "collective", "memory")),
+        intent(6, "what", "time", "take", unless=("op",)),
+    ),
+)

@@ -1,0 +1,72 @@
+"""How the time divides over the passes of a training step: forward, backward, recompute, optimizer.
+
+Self time of the ops of each pass, over all devices and the basis window.
+"""
+
+from __future__ import annotations
+
+from marin_profile.queries.device_time import basis_of, op_time, ratio
+from marin_profile.queries.model import (
+    Answer,
+    CannotAnswer,
+    Parameters,
+    Query,
+    Row,
+    as_count,
+    as_share,
+    in_us,
+    intent,
+    listing,
+)
+from marin_profile.schema import ProfileSummary
+
+UNKNOWN = "unknown"
+
+
+class PassRow(Row):
+    pass_: str
+    count: int = as_count()
+    exclusive_duration: float = in_us()
+    share_of_op_time: float | None = as_share(default=None)
+    per_step_duration: float | None = in_us(default=None)
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    if not any(group.pass_ for group in summary.op_groups):
+        return CannotAnswer(
+            "No op of the summary carries its pass.",
+            "Summarize an xplane.pb that holds the HLO protos: their op names tell the pass.",
+        )
+    whole = op_time(summary)
+    rows = []
+    for name in sorted({group.pass_ or UNKNOWN for group in summary.op_groups}):
+        groups = [group for group in summary.op_groups if (group.pass_ or UNKNOWN) == name]
+        if parameters.pass_ not in (None, name):
+            continue
+        duration = sum(group.exclusive_duration for group in groups)
+        per_step = [one.per_step_duration for one in groups if one.per_step_duration is not None]
+        rows.append(
+            PassRow(
+                pass_=name,
+                count=sum(group.count for group in groups),
+                exclusive_duration=duration,
+                share_of_op_time=ratio(duration, whole),
+                per_step_duration=sum(per_step) if per_step else None,
+            )
+        )
+    rows.sort(key=lambda row: (-row.exclusive_duration, row.pass_))
+    return listing(basis_of(summary, "op_groups"), rows, limit=parameters.limit)
+
+
+QUERY = Query(
+    name="passes",
+    description="Time by pass: forward, backward, recompute, optimizer.",
+    example="How much time does the backward pass take?",
+    run=run,
+    rows=(PassRow,),
+    parameters=("limit", "pass"),
+    intents=(
+        intent(10, "pass", "@pass|time|share|what|which|top|breakdown", unless=("op", "region")),
+        intent(10, "@pass", "time|take|share|long|much|spend|cost", unless=("op", "region")),
+    ),
+)

@@ -1,0 +1,93 @@
+"""Which regions of the program (scope paths) the time belongs to.
+
+Inclusive and exclusive durations are sums of self time over devices. Shares are of the self time
+of all ops in the same window; summaries without `op_groups` give them of the time breakdown.
+"""
+
+from __future__ import annotations
+
+from marin_profile.queries.device_time import basis_of, op_time, ratio
+from marin_profile.queries.model import (
+    Answer,
+    Parameters,
+    Query,
+    Row,
+    as_count,
+    as_share,
+    in_us,
+    intent,
+    listing,
+)
+from marin_profile.schema import ProfileSummary
+
+
+class PassPart(Row):
+    pass_: str
+    inclusive_duration: float = in_us()
+
+
+class RegionRow(Row):
+    record: str = "region"
+    path: str
+    depth: int = as_count()
+    count: int = as_count()
+    inclusive_duration: float = in_us()
+    exclusive_duration: float = in_us()
+    inclusive_share_of_total: float | None = as_share(default=None)
+    exclusive_share_of_total: float | None = as_share(default=None)
+    inclusive_by_pass: tuple[PassPart, ...] = ()
+
+
+def region_time(summary: ProfileSummary) -> float | None:
+    """What region shares are shares of."""
+    if not summary.op_groups:
+        return summary.time_breakdown.total_duration or None
+    return op_time(summary, "hierarchical_regions")
+
+
+def region_rows(summary: ProfileSummary, pass_: str | None = None) -> list[RegionRow]:
+    whole = region_time(summary)
+    rows = [
+        RegionRow(
+            path=region.path,
+            depth=region.depth,
+            count=region.count,
+            inclusive_duration=region.inclusive_duration,
+            exclusive_duration=region.exclusive_duration,
+            inclusive_share_of_total=ratio(region.inclusive_duration, whole),
+            exclusive_share_of_total=ratio(region.exclusive_duration, whole),
+            inclusive_by_pass=_by_pass(region.inclusive_by_pass or {}),
+        )
+        for region in summary.hierarchical_regions
+        if pass_ is None or (region.inclusive_by_pass or {}).get(pass_, 0.0) > 0
+    ]
+    return sorted(rows, key=lambda row: (-row.inclusive_duration, row.path))
+
+
+def _by_pass(durations: dict[str, float]) -> tuple[PassPart, ...]:
+    ordered = sorted(durations.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(PassPart(pass_=name, inclusive_duration=value) for name, value in ordered)
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
+    rows = region_rows(summary, parameters.pass_)
+    return listing(
+        basis_of(summary, "hierarchical_regions"),
+        rows,
+        limit=parameters.limit,
+        note=None if rows else "No op carries a scope path, so there are no regions.",
+    )
+
+
+QUERY = Query(
+    name="hierarchical_regions",
+    description="Regions of the program by scope path: inclusive and exclusive time, by pass.",
+    example="Show the hierarchical regions",
+    run=run,
+    rows=(RegionRow, PassPart),
+    parameters=("limit", "pass"),
+    intents=(
+        intent(9, "region", "time|take|top|cost|share|show|list|what|which|break|breakdown|tree"),
+        intent(7, "region"),
+    ),
+)

@@ -1,0 +1,147 @@
+"""Which ops take the most time, optionally of one kind or one pass.
+
+exclusive_duration is self time over all devices of the basis window; its share is of the self
+time of all ops there. Rows come from `hot_ops`; where those are too few for the question, from
+`op_groups` (all ops, alike ones together).
+"""
+
+from __future__ import annotations
+
+from marin_profile.queries.device_time import basis_of, op_time, ratio
+from marin_profile.queries.kinds import is_of_kind
+from marin_profile.queries.model import (
+    DEFAULT_LIMIT,
+    Answer,
+    CannotAnswer,
+    Parameters,
+    Query,
+    Row,
+    as_count,
+    as_share,
+    in_us,
+    intent,
+    measured,
+)
+from marin_profile.schema import HotOp, OpGroup, ProfileSummary
+
+# The row that stands for all groups beyond the summary's limit; it is no op.
+REMAINDER = "(remainder)"
+
+
+class OpRow(Row):
+    """One op; with `num_names` > 1 a group of ops alike but for their numbering."""
+
+    name: str
+    canonical_name: str
+    category: str
+    pass_: str | None = None
+    num_names: int = as_count()
+    count: int = as_count()
+    exclusive_duration: float = in_us()
+    share_of_op_time: float | None = as_share(default=None)
+    total_duration: float | None = in_us(default=None)
+    avg_duration: float | None = in_us(default=None)
+    exposed_duration: float | None = in_us(default=None)
+    per_step_duration: float | None = in_us(default=None)
+    shape_signature: str | None = None
+    tf_op_path: str | None = None
+    source_file: str | None = None
+    module: str | None = None
+    hlo_category: str | None = None
+    flop_proxy_per_invocation: float | None = measured("flop", default=None)
+    flops: int | None = measured("flop", default=None)
+    bytes_accessed: int | None = measured("byte", default=None)
+    achieved_tflops: float | None = measured("TFLOP/s", default=None)
+    achieved_gbps: float | None = measured("GB/s", default=None)
+    bound_by: str | None = None
+
+
+def hot_op_row(op: HotOp, whole: float | None) -> OpRow:
+    return OpRow(
+        name=op.name,
+        canonical_name=op.canonical_name,
+        category=op.category,
+        pass_=op.pass_,
+        num_names=1,
+        count=op.count,
+        exclusive_duration=op.exclusive_duration,
+        share_of_op_time=ratio(op.exclusive_duration, whole),
+        total_duration=op.total_duration,
+        avg_duration=op.avg_duration,
+        exposed_duration=op.exposed_duration,
+        per_step_duration=op.per_step_duration,
+        shape_signature=op.shape_signature,
+        tf_op_path=op.tf_op_path,
+        source_file=op.source_file,
+        module=op.module,
+        hlo_category=op.hlo_category,
+        flop_proxy_per_invocation=op.flop_proxy_per_invocation,
+        flops=op.flops,
+        bytes_accessed=op.bytes_accessed,
+        achieved_tflops=op.achieved_tflops,
+        achieved_gbps=op.achieved_gbps,
+        bound_by=op.bound_by,
+    )
+
+
+def group_row(group: OpGroup, whole: float | None) -> OpRow:
+    return OpRow(
+        name=group.names[0] if group.num_names == 1 and group.names else group.canonical_name,
+        canonical_name=group.canonical_name,
+        category=group.category,
+        pass_=group.pass_,
+        num_names=group.num_names,
+        count=group.count,
+        exclusive_duration=group.exclusive_duration,
+        share_of_op_time=ratio(group.exclusive_duration, whole),
+        exposed_duration=group.exposed_duration,
+        per_step_duration=group.per_step_duration,
+        shape_signature=group.shape_signature,
+        tf_op_path=group.scope,
+    )
+
+
+def by_time(row: OpRow) -> tuple[float, str]:
+    return -row.exclusive_duration, row.name
+
+
+def _is_asked_for(op: HotOp | OpGroup, parameters: Parameters) -> bool:
+    return (parameters.kind is None or is_of_kind(op.category, parameters.kind)) and (
+        parameters.pass_ is None or op.pass_ == parameters.pass_
+    )
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    hot = [op for op in summary.hot_ops if _is_asked_for(op, parameters)]
+    groups = [group for group in summary.op_groups if _is_asked_for(group, parameters)]
+    total_names = sum(group.num_names for group in groups)
+    groups = [group for group in groups if group.canonical_name != REMAINDER]
+    limit = DEFAULT_LIMIT if parameters.limit is None else parameters.limit
+    whole = op_time(summary, "hot_ops")
+    if groups and len(hot) < min(limit, total_names):
+        rows = sorted((group_row(group, whole) for group in groups), key=by_time)
+        unlisted = total_names - sum(group.num_names for group in groups)
+        return Answer(basis_of(summary, "op_groups"), tuple(rows[:limit]), len(rows) + unlisted)
+    rows = sorted((hot_op_row(op, whole) for op in hot), key=by_time)
+    shown = tuple(rows[:limit])
+    note = None if rows else "No op of the summary is of that kind."
+    if not summary.hot_ops and not summary.op_groups:
+        note = "The capture holds no device op."
+    return Answer(basis_of(summary, "hot_ops"), shown, max(len(rows), total_names), note)
+
+
+QUERY = Query(
+    name="top_ops",
+    description="The ops that take the most self time, of all kinds or of one kind or pass.",
+    example="What are the top 5 all-reduce ops?",
+    run=run,
+    rows=(OpRow,),
+    parameters=("limit", "kind", "pass"),
+    intents=(
+        intent(12, "op", "top", "collective|communication|transfer|compute|@kind|@pass"),
+        intent(10, "op", "top|dominate", unless=("compare",)),
+        intent(9, "op", "time|take|share|cost", unless=("before", "attribution")),
+        intent(9, "hotspot"),
+        intent(5, "op", "list|show|what|which|all", unless=("compare",)),
+    ),
+)

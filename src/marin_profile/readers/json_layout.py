@@ -1,0 +1,134 @@
+"""The columns of a JSON trace in the Timeline's order: lines sorted, each line's rows together.
+
+Contract
+* Planes are sorted by pid, lines by (pid, tid); a line keeps the file's order of its rows.
+* Columns are changed in place where that saves memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from marin_profile.readers.json_events import Events
+from marin_profile.readers.json_scan import MAX_SPAN_US
+from marin_profile.readers.json_text import compiled
+from marin_profile.timeline import PS_PER_US, Int32s, Int64s, Line, Op, Plane
+
+# On the host an event describes an op only if it has one of these.
+OP_ANCHORS = ("hlo_op", "category", "long_name", "memcpy_details")
+
+
+@compiled
+def line_runs(line, first, count):
+    """Fill first row and number of rows of each line; whether the rows of every line touch."""
+    contiguous = True
+    previous = -1
+    for row in range(len(line)):
+        current = line[row]
+        if count[current] == 0:
+            first[current] = row
+        elif current != previous:
+            contiguous = False
+        count[current] += 1
+        previous = current
+    return contiguous
+
+
+@njit(cache=True, nogil=True)
+def rows_by_line(line, count):
+    """The rows in the order of their lines; inside a line they keep their order."""
+    place = np.cumsum(count) - count
+    order = np.empty(len(line), np.int64)
+    for row in range(len(line)):
+        order[place[line[row]]] = row
+        place[line[row]] += 1
+    return order
+
+
+class Columns:
+    """The event columns while rows are dropped or reordered."""
+
+    def __init__(self, events: Events) -> None:
+        self.line: Int32s = events.line.finish()
+        self.op: Int32s = events.op.finish()
+        self.duration: Int64s = events.duration.finish()
+        self.id_rows = [column.finish() for column in events.id_rows]
+        self.id_values = [column.finish() for column in events.id_values]
+        self._whole_us: Int64s = events.whole_us.finish()
+        self._fraction_ps: Int32s = events.fraction_ps.finish()
+
+    def drop_far_starts(self) -> int:
+        """Drop events more than 26 days from the median start; returns how many."""
+        whole = self._whole_us
+        if whole.max() - whole.min() <= MAX_SPAN_US:
+            return 0
+        middle = np.partition(whole, len(whole) // 2)[len(whole) // 2]
+        near = np.flatnonzero(np.abs(whole - middle) <= MAX_SPAN_US // 2)
+        self._select(near)
+        return len(whole) - len(near)
+
+    def lay_out(self, events: Events) -> tuple[tuple[Plane, ...], tuple[Line, ...]]:
+        """Number the lines by (pid, tid) and bring the events of each line together."""
+        tracks = sorted(set(events.tracks) | set(events.threads))
+        pids = sorted({pid for pid, _ in tracks} | set(events.processes))
+        rank = {track: at for at, track in enumerate(tracks)}
+        if events.tracks:
+            self.line[:] = np.array([rank[track] for track in events.tracks], np.int32)[self.line]
+        first = np.zeros(len(tracks), np.int64)
+        count = np.zeros(len(tracks), np.int64)
+        if not line_runs(self.line, first, count):
+            self._select(rows_by_line(self.line, count))
+            first = np.cumsum(count) - count
+        plane_of = {pid: at for at, pid in enumerate(pids)}
+        lines = tuple(
+            Line(plane_of[pid], tid, events.threads.get((pid, tid), ""), int(at), int(size))
+            for (pid, tid), at, size in zip(tracks, first, count, strict=True)
+        )
+        return tuple(Plane(events.processes.get(pid, ""), pid) for pid in pids), lines
+
+    def take_starts(self) -> Int64s:
+        """Picoseconds from the earliest event; gives up the columns that they come from."""
+        start = self._whole_us
+        start -= start.min()
+        start *= PS_PER_US
+        start += self._fraction_ps
+        start -= start.min()
+        del self._whole_us, self._fraction_ps
+        return start
+
+    def _select(self, order: Int64s) -> None:
+        """Keep the rows `order`, in that order."""
+        place = np.full(len(self.line), -1, np.int64)
+        place[order] = np.arange(len(order))
+        self.line = self.line[order]
+        self.op = self.op[order]
+        self.duration = self.duration[order]
+        self._whole_us = self._whole_us[order]
+        self._fraction_ps = self._fraction_ps[order]
+        for at, rows in enumerate(self.id_rows):
+            moved = place[rows]
+            kept = np.argsort(moved, kind="stable")[np.count_nonzero(moved < 0) :]
+            self.id_rows[at] = moved[kept]
+            self.id_values[at] = self.id_values[at][kept]
+
+
+def without_host_args(ops: list[Op], columns: Columns, host: NDArray[np.bool_]) -> list[Op]:
+    loose = [at for at, op in enumerate(ops) if not any(getattr(op, key) for key in OP_ANCHORS)]
+    on_device = np.zeros(len(ops), np.bool_)
+    on_device[columns.op[~host[columns.line]]] = True
+    stripped = list(ops)
+    for at in loose:
+        if not on_device[at]:
+            stripped[at] = Op(name=ops[at].name)
+    return stripped
+
+
+def distinct_ops(ops: list[Op], op_column: Int32s) -> tuple[Op, ...]:
+    """The op table without repetitions; `op_column` is renumbered in place."""
+    places: dict[Op, int] = {}
+    renumbered = np.array([places.setdefault(op, len(places)) for op in ops], np.int32)
+    if len(places) < len(ops):
+        op_column[:] = renumbered[op_column]
+    return tuple(places)

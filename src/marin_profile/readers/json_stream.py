@@ -1,0 +1,154 @@
+"""A JSON file, gzip-compressed or not, as a sliding window of its bytes.
+
+Contract
+* The text is never held as a whole: the window holds what its user has not consumed yet.
+* Damage is no error: what can be read is read, and `Window.damage` then says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+from isal import igzip_lib
+
+# Compressed bytes per step. Small, because an error costs the output of its step.
+STEP = 1 << 12
+PIECE = 1 << 16
+WINDOW = 1 << 20
+# An incomplete object beyond this size is damage.
+MAX_OBJECT = 1 << 24
+# The scanners read whole words.
+PADDING = 8
+
+# The stub declares the class as an instance.
+IsalError: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]
+
+MAGIC = b"\x1f\x8b"
+
+
+class Window:
+    """Bytes `start` to `end` of `buf` are the file's bytes from `offset` + `start` on."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.buf = np.zeros(WINDOW + PIECE + PADDING, np.uint8)
+        self.start = 0
+        self.end = 0
+        self.offset = 0
+        self.damage = ""
+        self.finished = False
+        self._pieces = self._read(stream)
+        self.more()
+
+    def more(self) -> bool:
+        """Drop the bytes before `start`, append about WINDOW bytes; False if there are none."""
+        kept = self.end - self.start
+        need = kept + WINDOW + PIECE + PADDING
+        old = self.buf
+        if need > len(old):
+            self.buf = np.zeros(2 * need, np.uint8)
+        self.buf[:kept] = old[self.start : self.end]
+        self.offset += self.start
+        self.start, self.end = 0, kept
+        while self.end < kept + WINDOW:
+            piece = next(self._pieces, b"")
+            if not piece:
+                self.finished = True
+                break
+            self.buf[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
+            self.end += len(piece)
+        return self.end > kept
+
+    def grow(self) -> bool:
+        """`more`, but False if what starts at `start` is too long to be an object."""
+        return self.end - self.start <= MAX_OBJECT and self.more()
+
+    def bytes_at(self, start: int, stop: int) -> bytes:
+        return self.buf[start:stop].tobytes()
+
+    def _read(self, stream: BinaryIO) -> Iterator[bytes]:
+        origin = stream.tell() if stream.seekable() else -1
+        steps = _Steps(stream)
+        if steps.block[:2] != MAGIC:
+            yield from steps.plain()
+            return
+        produced = 0
+        try:
+            for piece in _gunzip(steps):
+                produced += len(piece)
+                yield piece
+            self.damage = steps.problem
+        except IsalError as error:
+            self.damage = f"its gzip data is damaged ({error})"
+            if origin >= 0:
+                stream.seek(origin)
+                yield from _salvage(_Steps(stream, fine_from=steps.taken), produced)
+
+
+class _Steps:
+    """The bytes of `stream` in steps of STEP bytes, single bytes around byte `fine_from`."""
+
+    def __init__(self, stream: BinaryIO, fine_from: int | None = None) -> None:
+        self._stream = stream
+        self._fine_from = fine_from
+        self.block = stream.read(PIECE)
+        if len(self.block) == 1:
+            self.block += stream.read(1)
+        self.taken = 0
+        self.problem = ""
+
+    def plain(self) -> Iterator[bytes]:
+        while self.block:
+            yield self.block
+            self.block = self._stream.read(PIECE)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self.plain():
+            at = 0
+            while at < len(block):
+                fine = self._fine_from is not None and self.taken > self._fine_from - STEP
+                step = block[at : at + (1 if fine else STEP)]
+                yield step
+                at += len(step)
+                self.taken += len(step)
+
+
+def _gunzip(steps: _Steps) -> Iterator[bytes]:
+    """Pieces of at most PIECE bytes; what follows the last gzip member is ignored."""
+    decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    fresh, members = True, 0
+    for step in steps:
+        while step:
+            if decoder.eof:
+                members += 1
+                decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+                fresh = True
+            try:
+                piece = decoder.decompress(step, PIECE)
+            except IsalError:
+                if fresh and members:
+                    return
+                raise
+            step = b""
+            while piece:
+                fresh = False
+                yield piece
+                piece = (
+                    b"" if decoder.eof or decoder.needs_input else decoder.decompress(b"", PIECE)
+                )
+            if decoder.eof:
+                step = decoder.unused_data
+    if not decoder.eof and not (fresh and members):
+        steps.problem = "its gzip stream ends too early"
+
+
+def _salvage(steps: _Steps, produced: int) -> Iterator[bytes]:
+    """What follows the first `produced` bytes, up to the damage."""
+    try:
+        for piece in _gunzip(steps):
+            if len(piece) > produced:
+                yield piece[produced:]
+            produced = max(produced - len(piece), 0)
+    except IsalError:
+        return

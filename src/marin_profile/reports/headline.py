@@ -1,0 +1,89 @@
+"""The first line of every view: where the step time goes.
+
+Contract: words around the numbers of the `overview` query. It never states what the summary does
+not hold: without steps it says so, one step gives no statistics, and without a device ledger the
+shares are named after the breakdown that they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from marin_profile.queries.device_time import DeviceTime, Part
+from marin_profile.queries.overview import OverviewRow, overview
+from marin_profile.reports.text import duration, plural, share
+from marin_profile.schema import ProfileSummary
+
+MOST_KINDS = 3
+SMALLEST_KIND = 0.0005
+WINDOWS = {"steady": "steady window", "capture": "whole capture"}
+
+
+def window_name(window: str | None) -> str:
+    """ "steady" -> "steady window"; what is not known by name stays as it is."""
+    return WINDOWS.get(window or "", window or "window not stated")
+
+
+def headline(summary: ProfileSummary) -> str:
+    """One or two sentences of plain text."""
+    facts = overview(summary)
+    return f"{_step(facts, summary.step_time.linked)}; {_device(facts, summary)}."
+
+
+def _step(facts: OverviewRow, linked: bool | None) -> str:
+    if facts.step_median is None:
+        if facts.kept_steps:
+            return f"{plural(facts.kept_steps, 'step')} found, but the length is not known"
+        return "No steps were found"
+    length = duration(facts.step_median)
+    if facts.kept_steps == 1:
+        return f"Step {length} ({facts.step_measure} of the one step kept: no statistics)"
+    loose = "" if linked is not False else ", device work not tied to the steps"
+    return (
+        f"Step {length} (median {facts.step_measure}, {plural(facts.kept_steps, 'kept step')}"
+        f"{loose})"
+    )
+
+
+def _device(facts: OverviewRow, summary: ProfileSummary) -> str:
+    time = facts.device_time
+    if time is not None:
+        note = " of the leading device kind" if facts.other_devices else ""
+        return (
+            f"device time: {device_shares(time)} ({plural(time.devices, 'device')}{note}, "
+            f"{window_name(time.window)})"
+        )
+    if summary.time_breakdown.total_duration > 0:
+        parts = ", ".join(f"{share(part.share)} {part.kind}" for part in facts.breakdown)
+        return f"time by the {summary.time_breakdown.duration_basis} breakdown: {parts}"
+    return "no device time was recorded"
+
+
+def device_shares(time: DeviceTime) -> str:
+    """The ledger terms; together they are the whole window."""
+    terms = [
+        f"{share(time.compute_share)} compute",
+        f"{share(time.exposed_communication_share)} exposed communication"
+        + _kinds(time.exposed_communication_by_kind, time.exposed_communication_duration),
+        f"{share(time.exposed_transfer_share)} exposed transfer"
+        + _kinds(time.exposed_transfer_by_kind, time.exposed_transfer_duration),
+    ]
+    if time.unattributed_duration > 0:
+        terms.append(f"{share(time.unattributed_share)} unattributed")
+    return ", ".join([*terms, f"{share(time.idle_share)} idle"])
+
+
+def do_overlap(parts: Iterable[Part], whole: float) -> bool:
+    """Whether kinds ran beside each other, so that together they exceed their union."""
+    return sum(part.duration for part in parts) > whole * (1 + 1e-6) + 1e-3
+
+
+def _kinds(parts: Sequence[Part], whole: float) -> str:
+    named = [part for part in parts if (part.share or 0.0) >= SMALLEST_KIND]
+    if not named:
+        return ""
+    shown = [f"{part.kind} {100 * (part.share or 0.0):.1f}" for part in named[:MOST_KINDS]]
+    if len(named) > MOST_KINDS:
+        shown.append(f"{len(named) - MOST_KINDS} more")
+    beside = ", partly at the same time" if do_overlap(parts, whole) else ""
+    return f" ({', '.join(shown)}{beside})"

@@ -1,0 +1,221 @@
+"""Sections of the Markdown report that rank: regions, ops, families, collectives, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marin_profile.queries.collectives import collective_rows
+from marin_profile.queries.device_time import (
+    op_time,
+    ratio,
+)
+from marin_profile.queries.gap_before import context_rows, gap_rows
+from marin_profile.queries.regions import PassPart, RegionRow, region_rows
+from marin_profile.queries.top_ops import by_time, hot_op_row
+from marin_profile.reports.headline import window_name
+from marin_profile.reports.text import (
+    code,
+    duration,
+    left_out,
+    number,
+    prose,
+    rate,
+    share,
+    table,
+)
+from marin_profile.schema import ProfileSummary
+
+DEEPEST_REGION = 4
+
+
+def regions(summary: ProfileSummary, top_k: int) -> list[str]:
+    rows = region_rows(summary)
+    if not rows:
+        return ["No op carries a scope path, so there are no regions."]
+    shown = _tree([row for row in rows if row.depth <= DEEPEST_REGION], 2 * top_k)
+    cells = [
+        [
+            "&nbsp;&nbsp;" * (row.depth - 1) + code(_last_segment(row)),
+            duration(row.inclusive_duration),
+            share(row.inclusive_share_of_total),
+            duration(row.exclusive_duration),
+            ", ".join(_pass_share(row, part) for part in row.inclusive_by_pass),
+        ]
+        for row in shown
+    ]
+    headers = ["region", "inclusive", "share", "exclusive", "by pass"]
+    return [
+        *_basis(summary, "hierarchical_regions"),
+        *table(headers, cells, "lrrrl"),
+        *left_out(len(rows), len(shown), "region"),
+    ]
+
+
+def _pass_share(row: RegionRow, part: PassPart) -> str:
+    return f"{prose(part.pass_)} {share(ratio(part.inclusive_duration, row.inclusive_duration))}"
+
+
+def _last_segment(row: RegionRow) -> str:
+    return row.path.split("=>", row.depth - 1)[-1]
+
+
+def _tree(rows: Sequence[RegionRow], limit: int) -> list[RegionRow]:
+    """The `limit` largest regions in tree order, every parent before its children."""
+    chosen = list(rows[:limit])
+    size = {row.path: row.inclusive_duration for row in chosen}
+
+    def order(row: RegionRow) -> list[tuple[float, str]]:
+        parts = row.path.split("=>")
+        paths = ["=>".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+        return [(-size.get(path, 0.0), path) for path in paths]
+
+    return sorted(chosen, key=order)
+
+
+def top_ops(summary: ProfileSummary, top_k: int) -> list[str]:
+    if not summary.hot_ops:
+        return ["No device op was recorded."]
+    whole = op_time(summary, "hot_ops")
+    ops = sorted((hot_op_row(op, whole) for op in summary.hot_ops), key=by_time)
+    rows = [
+        [
+            code(op.name),
+            code(op.category),
+            prose(op.pass_ or ""),
+            number(op.count),
+            duration(op.exclusive_duration),
+            share(op.share_of_op_time),
+            duration(op.per_step_duration),
+            duration(op.exposed_duration),
+            code(op.shape_signature.replace("|", ", "), 40) if op.shape_signature else "",
+            code(op.tf_op_path) if op.tf_op_path else "",
+        ]
+        for op in ops[:top_k]
+    ]
+    headers = [
+        "op",
+        "kind",
+        "pass",
+        "count",
+        "self time",
+        "share of op time",
+        "per step and device",
+        "exposed",
+        "shape",
+        "scope",
+    ]
+    return [
+        *_basis(summary, "hot_ops", "all devices"),
+        *table(headers, rows, "lllrrrrrll"),
+        *left_out(len(ops), len(rows), "op", "ops"),
+    ]
+
+
+def families(summary: ProfileSummary, top_k: int) -> list[str]:
+    families = sorted(
+        summary.semantic_families, key=lambda one: (-one.exclusive_duration, one.family)
+    )
+    if not families:
+        return ["The summary holds no op families."]
+    rows = [
+        [
+            code(one.family),
+            number(one.count),
+            duration(one.exclusive_duration),
+            share(one.share_of_total),
+            code(one.example_op) if one.example_op else "",
+        ]
+        for one in families[:top_k]
+    ]
+    return [
+        *_basis(summary, "semantic_families", "all devices"),
+        *table(["family", "count", "self time", "share", "example"], rows, "lrrrl"),
+        *left_out(len(families), len(rows), "family", "families"),
+    ]
+
+
+def collectives(summary: ProfileSummary, top_k: int) -> list[str]:
+    ops = collective_rows(summary)
+    if not ops:
+        return ["No collective was found among the device ops."]
+    rows = [
+        [
+            code(op.collective),
+            number(op.group_size),
+            number(op.count),
+            duration(op.total_duration),
+            duration(op.exposed_duration),
+            duration(op.overlapped_duration),
+            duration(op.wait_duration),
+            rate(op.algorithm_gbps, "GB/s"),
+            rate(op.bus_gbps, "GB/s"),
+        ]
+        for op in ops[:top_k]
+    ]
+    headers = [
+        "collective",
+        "group size",
+        "count",
+        "time",
+        "exposed",
+        "overlapped",
+        "wait",
+        "algorithm bandwidth",
+        "bus bandwidth",
+    ]
+    source = "collectives" if summary.collectives else "communication_ops"
+    return [
+        *_basis(summary, source, "all devices"),
+        *table(headers, rows),
+        *left_out(len(ops), len(rows), "row"),
+    ]
+
+
+def gaps(summary: ProfileSummary, top_k: int) -> list[str]:
+    gaps = gap_rows(summary)
+    if not gaps:
+        return ["No device idled before any op, or there is no device op."]
+    rows = [
+        [
+            code(gap.name),
+            code(gap.marker_op) if gap.marker_op and gap.marker_op != gap.name else "",
+            number(gap.count),
+            duration(gap.total_gap_duration),
+            duration(gap.max_gap_duration),
+            duration(gap.avg_gap_duration),
+        ]
+        for gap in gaps[:top_k]
+    ]
+    headers = ["gap before", "ended by", "count", "total", "longest", "mean"]
+    return [
+        *_basis(summary, "gap_before_ops", "all devices"),
+        *table(headers, rows, "ll"),
+        *left_out(len(gaps), len(rows), "op"),
+    ]
+
+
+def gap_contexts(summary: ProfileSummary, top_k: int) -> list[str]:
+    contexts = context_rows(summary)
+    if not contexts:
+        return ["No gap could be tied to a region."]
+    rows = [
+        [
+            code(one.op_name),
+            code(one.region_path),
+            number(one.count),
+            duration(one.total_gap_duration),
+            duration(one.avg_gap_duration),
+        ]
+        for one in contexts[:top_k]
+    ]
+    return [
+        *_basis(summary, "gap_region_contexts", "all devices"),
+        *table(["gap before", "in region", "count", "total", "mean"], rows, "ll"),
+        *left_out(len(contexts), len(rows), "row"),
+    ]
+
+
+def _basis(summary: ProfileSummary, name: str, scope: str = "") -> list[str]:
+    basis = summary.list_basis.get(name)
+    window = prose(window_name(basis)) if basis else "not stated"
+    return [f"Basis: {window}{', ' + scope if scope else ''}.", ""]

@@ -1,0 +1,191 @@
+"""Sections of the Markdown report that divide time: steps and the device ledger."""
+
+from __future__ import annotations
+
+from marin_profile.queries.device_ledger import DeviceRow, device_rows
+from marin_profile.queries.device_time import (
+    DeviceTime,
+    Part,
+    device_times,
+    headline_window,
+)
+from marin_profile.queries.step_time import NO_STEPS
+from marin_profile.reports.headline import do_overlap, window_name
+from marin_profile.reports.text import (
+    NOT_KNOWN,
+    code,
+    duration,
+    left_out,
+    number,
+    plural,
+    share,
+    table,
+)
+from marin_profile.schema import CAPTURE, DurationStats, ProfileSummary
+
+MOST_STEPS = 32
+
+
+def steps(summary: ProfileSummary, top_k: int) -> list[str]:
+    step_time = summary.step_time
+    total = max(step_time.all_steps.count, len(step_time.steps))
+    if not total:
+        return [f"{NO_STEPS.reason} {NO_STEPS.what_would_help}"]
+    source = f"Source: {code(step_time.source)}" if step_time.source else "Source not stated"
+    if step_time.annotation:
+        source += f" {code(step_time.annotation)}"
+    lines = [
+        f"{source}. {plural(total, 'step')}, of which "
+        f"{number(step_time.warmup_steps_ignored)} dropped as warm-up."
+    ]
+    if step_time.linked is False:
+        lines.append("Device work could not be tied to the steps: only the period is known.")
+    rows = [
+        [name, *_stats_cells(stats)]
+        for name, stats in (
+            ("period", step_time.period),
+            ("duration", step_time.steady_state_steps),
+            ("critical path", step_time.critical_path),
+        )
+        if stats is not None and stats.median is not None
+    ]
+    headers = ["", "count", "median", "mean", "p90", "min", "max"]
+    if rows:
+        lines += ["", *table(headers, rows)]
+    if len(step_time.classes) > 1:
+        rows = [
+            [
+                code(one.name),
+                share(one.fraction_of_steady),
+                number(one.periodicity),
+                *_stats_cells(one.duration_stats),
+            ]
+            for one in step_time.classes
+        ]
+        lines += ["", *table(["class", "share of steps", "every", *headers[1:]], rows)]
+    return lines + _step_table(summary)
+
+
+def _step_table(summary: ProfileSummary) -> list[str]:
+    steps = summary.step_time.steps
+    rows = [
+        [
+            number(step.index),
+            NOT_KNOWN if step.step_num is None else str(step.step_num),
+            "yes" if step.kept else "no",
+            duration(step.start),
+            duration(step.period),
+            duration(step.duration),
+            duration(step.critical_path),
+            code(step.step_class) if step.step_class else "",
+        ]
+        for step in steps[:MOST_STEPS]
+    ]
+    if not rows:
+        return []
+    headers = ["step", "number", "kept", "start", "period", "duration", "critical path", "class"]
+    return ["", *table(headers, rows, "rrlrrrrl"), *left_out(len(steps), len(rows), "step")]
+
+
+def _stats_cells(stats: DurationStats) -> list[str]:
+    values = (stats.median, stats.mean, stats.p90, stats.min, stats.max)
+    return [number(stats.count), *(duration(value) for value in values)]
+
+
+def ledger(summary: ProfileSummary, top_k: int) -> list[str]:
+    window = headline_window(summary)
+    if window is None:
+        return _breakdown(summary)
+    lines = _window(summary, window, top_k)
+    if window != CAPTURE and any(row.window == CAPTURE for row in summary.device_ledger):
+        lines += ["", *_window(summary, CAPTURE, top_k)]
+    return lines
+
+
+def _window(summary: ProfileSummary, window: str, top_k: int) -> list[str]:
+    lines: list[str] = []
+    for time in device_times(summary, window):
+        devices = [row for row in device_rows(summary, window) if row.kind == time.kind]
+        shown = devices[:top_k]
+        rows = [["**all**", *_ledger_cells(time)]]
+        rows += [[_device_name(row), *_ledger_cells(row)] for row in shown]
+        headers = [
+            f"{code(time.kind)} device",
+            "window",
+            "compute",
+            "exposed communication",
+            "exposed transfer",
+            "unattributed",
+            "idle",
+            "overlapped communication",
+        ]
+        order = ", the most idle first" if len(devices) > 1 else ""
+        title = window_name(window).capitalize()
+        lines += [
+            *([""] if lines else []),
+            f"{title}, {plural(time.devices, 'device')}{order}. Compute, exposed communication "
+            "and transfer, unattributed and idle sum to the window.",
+            "",
+            *table(headers, rows),
+            *left_out(len(devices), len(shown), "device"),
+            *_by_kind(time),
+        ]
+    return lines
+
+
+def _device_name(row: DeviceRow) -> str:
+    return code(f"{row.host} {row.device}")
+
+
+def _ledger_cells(time: DeviceTime) -> list[str]:
+    return [
+        duration(time.window_duration),
+        share(time.compute_share),
+        share(time.exposed_communication_share),
+        share(time.exposed_transfer_share),
+        share(time.unattributed_share),
+        share(time.idle_share),
+        share(time.overlapped_communication_share),
+    ]
+
+
+def _by_kind(time: DeviceTime) -> list[str]:
+    exposed = {part.kind: part for part in time.exposed_communication_by_kind}
+    overlapped = {part.kind: part for part in time.overlapped_communication_by_kind}
+    rows = [
+        [code(kind), *_part_cells(exposed.get(kind)), *_part_cells(overlapped.get(kind))]
+        for kind in exposed | overlapped
+    ]
+    rows += [
+        [code(part.kind), *_part_cells(part), NOT_KNOWN, NOT_KNOWN]
+        for part in time.exposed_transfer_by_kind
+    ]
+    headers = ["kind, all devices", "exposed", "share", "overlapped", "share"]
+    if not rows:
+        return []
+    overlap = do_overlap(
+        time.exposed_communication_by_kind, time.exposed_communication_duration
+    ) or do_overlap(time.exposed_transfer_by_kind, time.exposed_transfer_duration)
+    note = ["", "Kinds run partly at the same time: their sum exceeds their union above."]
+    return ["", *table(headers, rows), *(note if overlap else [])]
+
+
+def _part_cells(part: Part | None) -> list[str]:
+    return [duration(part.duration), share(part.share)] if part else [duration(0.0), share(0.0)]
+
+
+def _breakdown(summary: ProfileSummary) -> list[str]:
+    breakdown = summary.time_breakdown
+    if breakdown.total_duration <= 0:
+        return ["No device time was recorded, so there is nothing to divide."]
+    rows = [
+        [name, duration(part.total_duration), share(part.share_of_total)]
+        for name in ("compute", "communication", "host", "stall", "other")
+        for part in [getattr(breakdown, name)]
+    ]
+    basis = code(breakdown.duration_basis)
+    return [
+        f"The summary holds no device ledger; this is its {basis} breakdown.",
+        "",
+        *table(["part", "time", "share"], rows),
+    ]

@@ -1,0 +1,128 @@
+"""Text for reports: names made harmless, numbers in human units, Markdown tables.
+
+Contract
+* Any text is safe anywhere: no name can end a table cell, open a code span or start a tag.
+  Characters that cannot be seen are written as escapes; cuts say how much is missing.
+* A duration gets the unit that leaves 1 to 999 before the point, two decimals; what is not known
+  is "n/a", never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LONGEST_NAME = 72
+NOT_KNOWN = "n/a"
+
+_UNITS = ((1e-6, "ps", 0), (1e-3, "ns", 2), (1.0, "us", 2), (1e3, "ms", 2), (1e6, "s", 2))
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def visible(text: str, limit: int | None = LONGEST_NAME) -> str:
+    """One line of printable characters; beyond `limit` the middle gives way to a count."""
+    if limit is not None and len(text) > limit:
+        tail = limit // 4
+        mark = f"…(+{len(text) - limit:,} chars)…"
+        return visible(text[: limit - tail], None) + mark + visible(text[-tail:], None)
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else _escape(character) for character in text
+    )
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    short = f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return _ESCAPES.get(character) or (short if code < 0x10000 else f"\\U{code:08x}")
+
+
+def code(text: str, limit: int | None = LONGEST_NAME) -> str:
+    """A name as Markdown code, safe in tables too.
+
+    A backtick would end a code span, a bar a table cell; "<" would be a tag for readers that know
+    no code spans. Such names become a <code> element of character references.
+    """
+    shown = visible(text, limit)
+    if not shown.strip():
+        return "`(empty)`"
+    if not any(character in "`|<" for character in shown):
+        return f"`{shown}`"
+    return "<code>" + "".join(_reference(character) for character in shown) + "</code>"
+
+
+def _reference(character: str) -> str:
+    if character.isalnum() or character in " -,/=()" or ord(character) > 127:
+        return character
+    return {"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(character) or f"&#{ord(character)};"
+
+
+def prose(text: str, limit: int | None = 2000) -> str:
+    """Running text that holds no markup of its own."""
+    shown = visible(text.replace("\n", " "), limit)
+    return "".join(_escaped(shown, at) for at in range(len(shown)))
+
+
+def _escaped(text: str, at: int) -> str:
+    character = text[at]
+    if character == "&":
+        return "&amp;"
+    opens_a_block = at == 0 and character in "-+="
+    is_emphasis = character == "_" and not _is_inside_word(text, at)
+    is_markup = character in "\\`*[]<>|#~"
+    return "\\" + character if is_markup or is_emphasis or opens_a_block else character
+
+
+def _is_inside_word(text: str, at: int) -> bool:
+    return text[at - 1 : at].isalnum() and text[at + 1 : at + 2].isalnum()
+
+
+def duration(microseconds: float | None) -> str:
+    if microseconds is None:
+        return NOT_KNOWN
+    size = abs(microseconds)
+    if size == 0:
+        return "0 us"
+    scale, unit, decimals = next(
+        (entry for entry in _UNITS if round(size / entry[0], entry[2]) < 1000), _UNITS[-1]
+    )
+    return f"{microseconds / scale:,.{decimals}f} {unit}"
+
+
+def share(value: float | None) -> str:
+    return NOT_KNOWN if value is None else f"{100 * value:.1f} %"
+
+
+def number(value: int | None) -> str:
+    return NOT_KNOWN if value is None else f"{value:,}"
+
+
+def rate(value: float | None, unit: str) -> str:
+    return NOT_KNOWN if value is None else f"{value:,.2f} {unit}"
+
+
+def size(count: int) -> str:
+    """Bytes in decimal units, as file managers of object stores show them."""
+    for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= scale:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count} B"
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], align: str = "l") -> list[str]:
+    """A Markdown table. `align`: "l" or "r" for each column; columns beyond it are flush right."""
+    rule = ["---" if align[at : at + 1] == "l" else "---:" for at in range(len(headers))]
+    return [_line(headers), _line(rule), *(_line(row) for row in rows)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def left_out(total: int, shown: int, noun: str, nouns: str | None = None) -> list[str]:
+    """The line below a cut list; nothing if it is whole."""
+    return [] if shown >= total else ["", f"{plural(total - shown, noun, nouns)} left out."]

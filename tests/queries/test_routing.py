@@ -1,0 +1,287 @@
+"""Which query a question asks for, and with which parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders_summary import build_summary, build_v1_summary
+from marin_profile.errors import UsageError
+from marin_profile.queries import QUERIES, answer, list_queries, run_query
+from marin_profile.queries.model import Parameters
+from marin_profile.queries.router import route, take_apart
+
+SUMMARY = build_summary()
+
+QUESTIONS = {
+    "overview": [
+        "Where does my step time go?",
+        "where does the time go",
+        "Where is the step time spent?",
+        "What is the time spent on?",
+        "What dominates the step time?",
+        "overview",
+        "summarize this profile",
+        "What is the bottleneck?",
+        "step time breakdown",
+    ],
+    "step_time": [
+        "How long does a step take?",
+        "step time",
+        "what is the median step time?",
+        "How many steps are in the capture?",
+        "Which step was slowest?",
+        "what's the iteration period",
+        "is the step time stable",
+        "How fast is training?",
+    ],
+    "compute_vs_communication": [
+        "Is communication or compute dominating, and what is the worst collective?",
+        "is communication or compute dominating, and which collective is worst?",
+        "Is comm or compute dominating?",
+        "compute vs communication",
+        "Are we communication bound?",
+        "How much communication is exposed?",
+        "Is communication hidden?",
+        "how well does communication overlap with compute",
+    ],
+    "device_ledger": [
+        "How idle is each device?",
+        "device ledger",
+        "which GPU is busiest",
+        "What share of the time are the TPUs idle?",
+        "Where is the device idle?",
+        "time per device",
+        "how many devices are there",
+    ],
+    "top_ops": [
+        "What are the top ops?",
+        "what are the top 5 ops by exclusive time?",
+        "top 5 ops",
+        "top 3 all-reduce ops",
+        "10 slowest ops",
+        "Show me the five most expensive kernels",
+        "Which op takes the most time?",
+        "What ops dominate the step time?",
+        "hotspots?",
+        "which operations are slow",
+        "What are the top communication ops?",
+        "top 2 ops in the backward pass",
+        "Which kernels cost most?",
+        "list all ops",
+        "What are the hottest functions?",
+        "worst 4 kernels",
+        "Give me the ops with the highest exclusive time",
+    ],
+    "collective_breakdown": [
+        "Which collectives are the top ones?",
+        "collective breakdown",
+        "Which collectives take the most time?",
+        "How long do the all-reduces take?",
+        "what is the bus bandwidth of all-gather",
+        "how much time is communication",
+        "communication breakdown",
+        "worst collective",
+    ],
+    "pre_op_gap": [
+        "What is the gap before copy.1?",
+        "what is the idle time before `fusion.7`?",
+        "show the biggest gaps",
+        "gap before copy",
+        "largest gaps before ops",
+        "how long does the device wait before all-reduce.3",
+    ],
+    "gap_region_context": [
+        "show context for op copy.1",
+        "copy.1 is noisy; can you contextualize that in hierarchical annotation?",
+        "where does fusion.7 come from?",
+        "context for copy",
+        "tell me about fusion.9",
+        "gap region context",
+        "fusion.7",
+        "how long does fusion.7 take",
+    ],
+    "hierarchical_regions": [
+        "show hierarchical regions",
+        "Which layers take the most time?",
+        "top 3 regions",
+        "which modules are expensive",
+        "which part of the model is slowest",
+    ],
+    "semantic_families": [
+        "Which families of ops take the most time?",
+        "how much time is spent in attention",
+        "time by family",
+        "what share does matmul take",
+        "What kinds of ops take the most time?",
+    ],
+    "passes": [
+        "How much time does the backward pass take?",
+        "forward vs backward time",
+        "How long is the optimizer?",
+    ],
+    "bound_by": [
+        "Is it memory-bound or compute-bound?",
+        "Are we memory bound?",
+        "what is the MFU",
+        "roofline",
+        "Are the matmuls compute bound?",
+    ],
+    "attribution": [
+        "Which ops lack attribution?",
+        "how much time is unattributed",
+        "What is the HLO coverage?",
+    ],
+    "optimization_candidates": [
+        "What should we try next?",
+        "What should we try next to improve performance?",
+        "how can I make this faster",
+        "any optimization suggestions?",
+        "next steps",
+        "What are the biggest problems?",
+        "how do I reduce step time",
+        "how can I reduce the communication",
+    ],
+    "comparison_hint": [
+        "Did it regress since the last run?",
+        "is this faster than before",
+        "compare with the baseline",
+        "why did it get slower?",
+    ],
+}
+
+UNKNOWN = [
+    "",
+    "why does it stop?",
+    "How do I stop the profiler?",
+    "what is the hardware topology?",
+    "Tell me a joke",
+    "What was the loss at step 5?",
+    "What is the learning rate?",
+    "who opened this",
+    "compute the loss",
+    "top",
+    "what is the copyright of the laptop adoption shop",
+    "develop a desktop workshop",
+    "ßtep tíme 時間",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [(name, question) for name, questions in QUESTIONS.items() for question in questions],
+)
+def test_a_question_reaches_its_query(name: str, question: str) -> None:
+    assert answer(SUMMARY, question)["query_type"] == name
+
+
+@pytest.mark.parametrize("question", UNKNOWN)
+def test_an_unknown_question_is_a_usage_error(question: str) -> None:
+    with pytest.raises(UsageError, match="No query fits"):
+        answer(SUMMARY, question)
+
+
+def test_every_query_is_reached_by_its_example_and_its_name() -> None:
+    for query in QUERIES:
+        assert route(SUMMARY, query.example, QUERIES)[0] is query
+        assert route(SUMMARY, query.name, QUERIES)[0] is query
+
+
+def test_the_table_covers_every_query() -> None:
+    assert set(QUESTIONS) == {query["name"] for query in list_queries()}
+
+
+def test_the_nearest_query_is_named_first() -> None:
+    with pytest.raises(UsageError) as caught:
+        answer(SUMMARY, "memory consumption")
+    known = str(caught.value).split("nearest first: ", 1)[1]
+    assert known.startswith("bound_by")
+    assert all(query.name in known for query in QUERIES)
+
+
+def test_an_unknown_question_stays_one_short_line() -> None:
+    with pytest.raises(UsageError) as caught:
+        answer(SUMMARY, "what\nis\x00this " + "x" * 50_000)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 3000
+
+
+PARAMETERS = [
+    ("top 3 all-reduce ops", Parameters(limit=3, kind="all-reduce")),
+    ("five slowest kernels", Parameters(limit=5)),
+    ("top-7 ops", Parameters(limit=7)),
+    ("first 3 gaps", Parameters(limit=3)),
+    ("the 4 most expensive collective ops", Parameters(limit=4, kind="communication")),
+    ("top ten regions", Parameters(limit=10)),
+    ("ops on 8 devices", Parameters()),
+    ("top ops of step 5", Parameters()),
+    ("slowest ops in the last 24 hours", Parameters()),
+    ("p90 of the step time", Parameters()),
+    ("top 2 backward ops", Parameters(limit=2, pass_="backward")),
+    ("top ops of kind h2d", Parameters(kind="host_to_device")),
+    ("forward vs backward time", Parameters()),
+    ("all-reduce vs all-gather time", Parameters()),
+    ("top 3 psum ops", Parameters(limit=3, kind="all-reduce")),
+    ("slowest reduce scatters", Parameters(kind="reduce-scatter")),
+    ("gap before `my odd op`", Parameters(op="my odd op")),
+    ("context for op 'copy.1'?", Parameters(op="copy.1")),
+    ("gap before copy.1.", Parameters(op="copy.1")),
+    ("gap before the op fusion", Parameters(op="fusion")),
+    ("gap before every op", Parameters()),
+    ("gap before all reduce", Parameters(op="all-reduce", kind="all-reduce")),
+    ("gap before fusion.77", Parameters(op="fusion.77")),
+    ("gap before %copy.1", Parameters(op="copy.1")),
+    ("how much time is spent in attention", Parameters(family="attention")),
+    ("device ledger of the whole capture", Parameters(window="capture")),
+    ('what does "where does the time go" mean', Parameters()),
+]
+
+
+@pytest.mark.parametrize(("question", "expected"), PARAMETERS)
+def test_parameters(question: str, expected: Parameters) -> None:
+    assert take_apart(SUMMARY, question).parameters == expected
+
+
+def test_a_known_name_is_found_whole() -> None:
+    """fusion.1 stands in the text only as a part of fusion.12."""
+    ops = [
+        SUMMARY.hot_ops[0].model_copy(update={"name": name}) for name in ("fusion.1", "odd op(2)")
+    ]
+    summary = build_summary(hot_ops=ops)
+    assert take_apart(summary, "about fusion.12").parameters.op == "fusion.12"
+    assert take_apart(summary, "about fusion.1, please").parameters.op == "fusion.1"
+    assert take_apart(summary, "what about odd op(2)?").parameters.op == "odd op(2)"
+
+
+def test_top_k_caps_what_the_question_asks_for() -> None:
+    assert answer(SUMMARY, "top 3 ops", top_k=10)["returned"] == 3
+    assert answer(SUMMARY, "top 3 ops", top_k=2)["returned"] == 2
+    assert answer(SUMMARY, "top ops", top_k=2)["returned"] == 2
+
+
+@pytest.mark.parametrize("question", ["top 0 ops", "first 0 gaps"])
+def test_no_row_is_a_usage_error(question: str) -> None:
+    with pytest.raises(UsageError, match="at least one"):
+        answer(SUMMARY, question)
+
+
+def test_top_k_below_one_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="at least one"):
+        answer(SUMMARY, "top ops", top_k=0)
+
+
+def test_routing_does_not_depend_on_case_space_or_repetition() -> None:
+    for question in ("TOP 5 OPS", "  top   5\tops  ", "Top 5 ops!!!", "top-5-ops"):
+        assert answer(SUMMARY, question) == answer(SUMMARY, "top 5 ops")
+
+
+def test_run_query_by_name() -> None:
+    assert run_query(SUMMARY, "top_ops", Parameters(limit=1)) == answer(SUMMARY, "top 1 ops")
+    with pytest.raises(UsageError, match="no query 'nope'"):
+        run_query(SUMMARY, "nope")
+
+
+def test_every_query_answers_an_older_summary_in_one_of_the_two_shapes() -> None:
+    for query in QUERIES:
+        answered = answer(build_v1_summary(), query.example)
+        assert answered["query_type"] == query.name
+        assert "cannot_answer" in answered or "results" in answered

@@ -1,0 +1,219 @@
+"""The Markdown report as a whole."""
+
+from __future__ import annotations
+
+import re
+
+from syrupy.assertion import SnapshotAssertion
+
+from builders_summary import (
+    build_summary,
+    build_v1_summary,
+    gap,
+    hot_op,
+    ledger,
+    no_steps,
+    region,
+    step,
+    step_time,
+)
+from marin_profile.reports import render_markdown
+from marin_profile.reports.headline import headline
+from marin_profile.schema import Host, ProfileSummary, parse_summary
+
+
+def sections(report: str) -> dict[str, str]:
+    parts = re.split(r"^## (.*)\n", report, flags=re.MULTILINE)
+    return {title: body.strip() for title, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def cells_per_row(report: str) -> set[tuple[int, int]]:
+    """(cells of a table's header, cells of its row) over all tables."""
+    found = set()
+    header: int | None = None
+    for line in report.splitlines():
+        if not line.startswith("|"):
+            header = None
+            continue
+        width = len(re.findall(r"(?<!\\)\|", line))
+        header = header or width
+        found.add((header, width))
+    return found
+
+
+def test_report(snapshot: SnapshotAssertion) -> None:
+    assert render_markdown(build_summary()) == snapshot
+
+
+def test_report_of_an_older_summary(snapshot: SnapshotAssertion) -> None:
+    assert render_markdown(build_v1_summary()) == snapshot
+
+
+def test_the_answer_comes_first() -> None:
+    lines = render_markdown(build_summary()).splitlines()
+    assert lines[0] == "# Profile report"
+    assert lines[2] == headline(build_summary())
+
+
+def test_the_order_of_the_sections() -> None:
+    assert list(sections(render_markdown(build_summary()))) == [
+        "Run",
+        "Provenance",
+        "Coverage and warnings",
+        "Steps",
+        "Device time",
+        "Regions",
+        "Top ops",
+        "Op families",
+        "Collectives",
+        "Gaps",
+        "Gaps by region",
+        "Roofline",
+        "What to try next",
+    ]
+
+
+def test_a_report_survives_the_file() -> None:
+    summary = build_summary()
+    assert render_markdown(parse_summary(summary.to_json())) == render_markdown(summary)
+
+
+def test_empty_lists_say_why() -> None:
+    empty = build_summary(
+        step_time=no_steps(),
+        hot_ops=[],
+        op_groups=[],
+        semantic_families=[],
+        communication_ops=[],
+        collectives=[],
+        gap_before_ops=[],
+        gap_region_contexts=[],
+        hierarchical_regions=[],
+        optimization_candidates=[],
+        device_ledger=[],
+        coverage=None,
+        hosts=[],
+        roofline=None,
+    )
+    found = sections(render_markdown(empty))
+    for title in ("Steps", "Regions", "Top ops", "Op families", "Collectives", "Gaps"):
+        assert "|" not in found[title]
+        assert found[title].endswith(".")
+    assert found["Steps"].startswith("No steps were found")
+    assert found["Collectives"] == "No collective was found among the device ops."
+    assert "Roofline" not in found
+
+
+def test_every_list_states_its_window() -> None:
+    found = sections(render_markdown(build_summary()))
+    lists = ("Regions", "Top ops", "Op families", "Collectives", "Gaps", "Gaps by region")
+    for title in lists:
+        assert found[title].startswith("Basis: whole capture")
+    found = sections(render_markdown(build_summary(list_basis={})))
+    for title in lists:
+        assert found[title].startswith("Basis: not stated")
+
+
+def test_64_devices_and_hosts_stay_readable() -> None:
+    summary = build_summary(
+        device_ledger=[ledger(f"/device:TPU:{at}", host=f"h{at // 4}") for at in range(64)],
+        hosts=[Host(host=f"h{at}", file=f"h{at}.xplane.pb", sha256="ab") for at in range(64)],
+        step_time=step_time(steps=[step(at) for at in range(500)]),
+        hot_ops=[hot_op(f"fusion.{at}", 1.0) for at in range(500)],
+        gap_before_ops=[gap(f"fusion.{at}", 1.0) for at in range(500)],
+        hierarchical_regions=[region(f"r{at}", 1.0, 1.0) for at in range(500)],
+    )
+    report = render_markdown(summary)
+    assert len(report.splitlines()) < 250
+    found = sections(report)
+    assert "54 devices left out." in found["Device time"]
+    assert "48 hosts left out." in found["Provenance"]
+    assert "468 steps left out." in found["Steps"]
+    assert "490 ops left out." in found["Top ops"]
+    assert "480 regions left out." in found["Regions"]
+
+
+def test_top_k_limits_the_lists() -> None:
+    found = sections(render_markdown(build_summary(), top_k=1))
+    assert found["Top ops"].endswith("4 ops left out.")
+    assert found["Gaps"].endswith("2 ops left out.")
+
+
+def test_regions_are_a_tree() -> None:
+    summary = build_summary(
+        hierarchical_regions=[
+            region("b", 9.0, 0.0),
+            region("a", 5.0, 0.0),
+            region("a=>deep", 5.0, 5.0),
+            region("b=>small", 3.0, 3.0),
+            region("b=>large", 6.0, 6.0, backward=6.0),
+        ]
+    )
+    rows = sections(render_markdown(summary))["Regions"]
+    names = re.findall(r"^\| ((?:&nbsp;)*`\w+`)", rows, re.MULTILINE)
+    tree = [name.replace("&nbsp;", ".") for name in names]
+    assert tree == ["`b`", "..`large`", "..`small`", "`a`", "..`deep`"]
+
+
+HOSTILE = 'evil|`"<script>alert(1)</script>\n## Fake\x00\u202e[a](b)' + "n" * 40_000
+
+
+def _hostile_summary() -> ProfileSummary:
+    clean = build_summary()
+    text = clean.to_json()
+    summary = parse_summary(text)
+    op = hot_op(
+        HOSTILE,
+        9000.0,
+        shape_signature=HOSTILE,
+        tf_op_path=HOSTILE,
+        **{"pass": HOSTILE},
+    )
+    overview = summary.trace_overview.model_copy(update={"quality_warnings": [HOSTILE]})
+    candidate = summary.optimization_candidates[0].model_copy(
+        update={
+            "title": HOSTILE,
+            "rationale": HOSTILE,
+            "evidence": [HOSTILE],
+            "suggestions": [HOSTILE],
+        }
+    )
+    return summary.model_copy(
+        update={
+            "source_path": HOSTILE,
+            "hot_ops": [op],
+            "gap_before_ops": [gap(HOSTILE, 1.0, marker_op=HOSTILE + "m")],
+            "hierarchical_regions": [region(HOSTILE, 1.0, 1.0)],
+            "trace_overview": overview,
+            "optimization_candidates": [candidate],
+            "device_ledger": [ledger(HOSTILE, host=HOSTILE, kind=HOSTILE)],
+            "list_basis": dict.fromkeys(summary.list_basis, HOSTILE),
+            "step_time": step_time(source=HOSTILE, annotation=HOSTILE),
+            "hosts": [Host(host=HOSTILE, file=HOSTILE, sha256=HOSTILE, chosen_because=HOSTILE)],
+        }
+    )
+
+
+def test_hostile_names_stay_text() -> None:
+    report = render_markdown(_hostile_summary())
+    assert "<script>" not in report
+    assert not re.search(r"^\s*#+ Fake", report, re.MULTILINE)
+    assert all(header == width for header, width in cells_per_row(report))
+    assert all(line.isprintable() for line in report.splitlines())
+    assert max(map(len, report.splitlines())) < 3000
+    report.encode("utf-8")
+
+
+def test_a_cut_trace_is_said_first() -> None:
+    overview = build_summary().trace_overview.model_copy(update={"suspected_truncation": True})
+    found = sections(render_markdown(build_summary(trace_overview=overview)))
+    assert found["Coverage and warnings"].startswith("**The trace looks cut")
+
+
+def test_a_warning_is_said_once() -> None:
+    warning = "the file is cut"
+    overview = build_summary().trace_overview.model_copy(update={"quality_warnings": [warning]})
+    host = build_summary().hosts[0].model_copy(update={"warnings": [warning, "another"]})
+    report = render_markdown(build_summary(trace_overview=overview, hosts=[host]))
+    assert report.count(warning) == 1
+    assert "- Warning: host0: another" in report
