@@ -34,7 +34,9 @@ class Measured:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     summarize = verbs.add_parser("summarize", help="summarize and query, small and large files")
     summarize.add_argument("--events", type=int, default=3_000_000)
@@ -53,7 +55,9 @@ def bench_summarize(options: argparse.Namespace) -> None:
     large_xplane = options.cache / f"repeated_{options.events}.xplane.pb"
     large_json = options.cache / f"repeated_{options.events}.trace.json.gz"
     if not large_xplane.exists():
-        _write(large_xplane, repeat_xplane((folder / "host0.xplane.pb").read_bytes(), options.events))
+        _write(
+            large_xplane, repeat_xplane((folder / "host0.xplane.pb").read_bytes(), options.events)
+        )
     if not large_json.exists():
         _write_json(large_json, folder / "host0.trace.json.gz", options.events)
     summary = options.cache / "summary.json"
@@ -67,7 +71,16 @@ def bench_summarize(options: argparse.Namespace) -> None:
     for title, path in cases:
         flag = "--xplane-file" if path.suffix == ".pb" else "--trace-file"
         ours = _best(
-            [sys.executable, "-m", "marin_profile", "summarize", flag, str(path), "--output", str(summary)],
+            [
+                sys.executable,
+                "-m",
+                "marin_profile",
+                "summarize",
+                flag,
+                str(path),
+                "--output",
+                str(summary),
+            ],
             options.repeat,
         )
         _line(title, ours, _peer_summarize(options, path))
@@ -94,7 +107,16 @@ def _peer_summarize(options: argparse.Namespace, path: Path) -> Measured | None:
     flag = "--xplane-file" if path.suffix == ".pb" else "--trace-file"
     output = options.cache / "peer.json"
     code = "import sys; from marin.profiling.cli import main; sys.exit(main())"
-    command = [options.peer_python, "-c", code, "summarize", flag, str(path), "--output", str(output)]
+    command = [
+        options.peer_python,
+        "-c",
+        code,
+        "summarize",
+        flag,
+        str(path),
+        "--output",
+        str(output),
+    ]
     return _best(command, 1)
 
 
@@ -104,7 +126,17 @@ def _peer_query(options: argparse.Namespace, summary: Path) -> Measured | None:
     code = "import sys; from marin.profiling.cli import main; sys.exit(main())"
     question = "top 5 ops by exclusive time"
     return _best(
-        [options.peer_python, "-c", code, "query", "--summary", str(summary), "--question", question], 1
+        [
+            options.peer_python,
+            "-c",
+            code,
+            "query",
+            "--summary",
+            str(summary),
+            "--question",
+            question,
+        ],
+        1,
     )
 
 
@@ -174,7 +206,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
         if wire == 0:
             value, at = _read_varint(data, at)
         else:
-            length, at = (_read_varint(data, at) if wire == 2 else ({1: 8, 5: 4}[wire], at))
+            length, at = _read_varint(data, at) if wire == 2 else ({1: 8, 5: 4}[wire], at)
             content = data[at : at + length]
             at += length
         yield number, value, content, data[begin:at]
@@ -210,7 +242,9 @@ def repeat_xplane(raw: bytes, events: int) -> bytes:
         )
         body = bytearray()
         for number, _, content, raw_field in _fields(plane):
-            body += _message(3, _repeat_line(content, offset_id, times)) if number == 3 else raw_field
+            body += (
+                _message(3, _repeat_line(content, offset_id, times)) if number == 3 else raw_field
+            )
         out += _message(1, bytes(body))
     return bytes(out)
 
@@ -268,7 +302,11 @@ def _write_json(path: Path, source: Path, events: int) -> None:
     from isal import igzip
 
     payload = json.loads(gzip.decompress(source.read_bytes()))["traceEvents"]
-    meta = [json.dumps(event, separators=(",", ":")).encode() for event in payload if event.get("ph") == "M"]
+    meta = [
+        json.dumps(event, separators=(",", ":")).encode()
+        for event in payload
+        if event.get("ph") == "M"
+    ]
     tracks: dict[tuple[int, int], list[bytes]] = {}
     for event in payload:
         if event.get("ph") == "X":

@@ -8,6 +8,7 @@ module's name, not a path, and gives None.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
@@ -19,16 +20,15 @@ FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, OTHER = (
     "other",
 )
 SEPARATOR = "=>"
+COMBINED = "(combined)"
 
 # Segments that tracing adds and that name no part of a model.
 DROPPED_SEGMENTS = frozenset(
-    {
-        "main", "while", "body", "cond", "body_pred", "scan", "closed_call", "core_call",
-        "xla_call", "shard_map", "pallas_call", "checkpoint", "remat", "remat2",
-        "rematted_computation", "eval_jaxpr", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_jvp_call",
-        "custom_jvp_call_jaxpr", "custom_vjp", "custom_jvp", "pjit", "jit", "XlaModule",
-    }
-)  # fmt: skip
+    {"main", "while", "body", "cond", "body_pred", "scan", "closed_call", "core_call", "xla_call"}
+    | {"shard_map", "pallas_call", "checkpoint", "remat", "remat2", "rematted_computation"}
+    | {"eval_jaxpr", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_jvp_call"}
+    | {"custom_jvp_call_jaxpr", "custom_vjp", "custom_jvp", "pjit", "jit", "XlaModule"}
+)
 DROPPED_WRAPPERS = frozenset({"jit", "pjit"})
 # name(X): the transformation gives way to X.
 TRANSPARENT_WRAPPERS = frozenset(
@@ -53,15 +53,15 @@ _BRANCH = re.compile(r"branch_\d+_fun")
 _WRAPPED = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
 
 
-def split_path(value: str) -> list[str]:
-    """Segments between slashes that stand outside parentheses."""
+def split_path(value: str, separator: str = "/") -> list[str]:
+    """The parts between separators that stand outside parentheses."""
     parts, depth, start = [], 0, 0
     for at, character in enumerate(value):
         if character == "(":
             depth += 1
         elif character == ")":
             depth = max(0, depth - 1)
-        elif character == "/" and depth == 0:
+        elif character == separator and depth == 0:
             parts.append(value[start:at])
             start = at + 1
     parts.append(value[start:])
@@ -70,13 +70,41 @@ def split_path(value: str) -> list[str]:
 
 @cache
 def parse_scope(value: str) -> tuple[tuple[str, ...], str] | None:
-    """(segments, pass) of a raw op name, or None if it is no path."""
-    value = value.strip().removesuffix(":")
-    if "/" not in value:
+    """(segments, pass) of a raw op name, or None if it is no path.
+
+    XLA writes "a;b" for what it merged into one op (the first path counts), and "p/(a:b:c)" for
+    what it combined, such as the gradients of one all-reduce: their common path and COMBINED, in
+    the pass that most of them are in.
+    """
+    paths = [path.strip().removesuffix(":") for path in value.split(";")]
+    path = next((path for path in paths if "/" in path), None)
+    if path is None:
         return None
+    *parents, last = split_path(path)
+    if last.startswith("(") and last.endswith(")"):
+        prefix = "".join(f"{parent}/" for parent in parents)
+        return _combined([prefix + part for part in split_path(last[1:-1], ":")])
+    return _parse_path(path)
+
+
+def _combined(paths: list[str]) -> tuple[tuple[str, ...], str] | None:
+    parsed = [found for path in paths if (found := _parse_path(path))]
+    if not parsed:
+        return None
+    shared: list[str] = []
+    for level in zip(*(segments for segments, _ in parsed), strict=False):
+        if len(set(level)) > 1:
+            break
+        shared.append(level[0])
+    passes = Counter(pass_name for _, pass_name in parsed).most_common()
+    undecided = len(passes) > 1 and passes[0][1] == passes[1][1]
+    return (*shared, COMBINED), OTHER if undecided else passes[0][0]
+
+
+def _parse_path(path: str) -> tuple[tuple[str, ...], str] | None:
     segments: list[str] = []
     seen: set[str] = set()
-    for index, raw in enumerate(split_path(value)):
+    for index, raw in enumerate(split_path(path)):
         raw = raw.strip()
         for segment in _unwrap(raw, seen, first=index == 0):
             repeats_parent = segment != raw and segments and segments[-1] == segment

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -123,9 +123,12 @@ def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
             timeline, digest = _read_file(candidate.path, candidate.format)
         except BrokenInputError as error:
             first_error = first_error or error
-            failed.append(str(error))
+            failed.append(str(error).replace(candidate.path, candidate.name))
             continue
-        notes = [f"Read {candidate.path} instead: {reason}" for reason in failed]
+        # A summary must not depend on where the folder lies.
+        named = tuple(note.replace(candidate.path, candidate.name) for note in timeline.notes)
+        timeline = replace(timeline, notes=named)
+        notes = [f"Read {candidate.name} instead: {reason}" for reason in failed]
         if timeline.hostname and len(failed) == 0 and _disagrees(host_file.host, timeline.hostname):
             notes.append(
                 f"The file is named after {host_file.host}, inside it says {timeline.hostname}."

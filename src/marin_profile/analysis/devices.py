@@ -4,7 +4,7 @@ Contract
 * Device op lines only: TPU "XLA Ops" lanes (async lines beside them), GPU "Stream #..." lines, on
   CPU the host events that carry an HLO op, grouped by device ordinal (threads are a pool).
 * `DeviceOps` columns are sorted by (start, longest first, container first, name): the order of
-  events in the file does not matter.
+  events, lines and planes in the file does not matter.
 * Lengths are on the device clock where the file has one; `event_start` keeps the event clock, on
   which an op belongs to an execution, a step or a marker.
 """
@@ -27,6 +27,7 @@ from marin_profile.analysis.planes import (
     STEPS_LINE,
     TPU,
     is_op_line,
+    natural_order,
     plane_kind,
     unknown_lines,
 )
@@ -128,6 +129,7 @@ def find_devices(timeline: Timeline, host: str) -> HostDevices:
             ignored.update(unknown_lines(plane, kind, lines))
         elif plane.name.startswith("/device:"):
             ignored.update(f"{plane.name}: {line.name}" for line in lines if line.count)
+    devices.sort(key=lambda device: natural_order(device.name))
     used = {index for device in devices for index in np.unique(device.op).tolist()}
     facts = with_update_pass(facts, used)
     return HostDevices(
@@ -135,7 +137,7 @@ def find_devices(timeline: Timeline, host: str) -> HostDevices:
         host=host,
         facts=facts,
         devices=tuple(devices),
-        empty_devices=tuple(empty),
+        empty_devices=tuple(sorted(empty, key=natural_order)),
         lines_not_analysed=tuple(sorted(ignored)),
         sync_entries=sync,
     )
@@ -231,7 +233,7 @@ def _nesting_order(
         tied[:-1] |= same
     where = np.flatnonzero(tied)
     if len(where):
-        names = sorted(range(len(facts)), key=lambda i: (facts[i].name, i))
+        names = sorted(range(len(facts)), key=lambda i: facts[i].sort_key)
         rank = np.empty(len(facts), np.int64)
         rank[names] = np.arange(len(names))
         subset = order[where]

@@ -51,6 +51,24 @@ class OpFacts:
         return self.op_class.kind
 
     @property
+    def sort_key(self) -> tuple[str, ...]:
+        """By name, then by all that can tell ops of one name apart."""
+        return (
+            self.name,
+            self.hlo_op,
+            self.module,
+            "" if self.program_id is None else f"{self.program_id:020d}",
+            self.kind,
+            self.op_class.role,
+            self.hlo_category,
+            self.shape,
+            self.scope_path,
+            self.pass_name,
+            self.source,
+            repr((self.flops, self.bytes_accessed, self.operands, self.replica_group_size)),
+        )
+
+    @property
     def scope_path(self) -> str:
         return "/".join(self.scope)
 

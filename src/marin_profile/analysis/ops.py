@@ -41,15 +41,10 @@ class OpTotals:
         return (self.facts.name, self.facts.hlo_op, self.module, self.program_id, self.facts)
 
     @property
-    def rank(self) -> tuple[int, str, str, str, int]:
-        """Most self time first; ties by name."""
-        return (
-            -self.exclusive,
-            self.facts.name,
-            self.facts.hlo_op,
-            self.module,
-            -1 if self.program_id is None else self.program_id,
-        )
+    def rank(self) -> tuple[int, str, tuple[str, ...], str, int]:
+        """Most self time first; ties by name, then by what tells ops of one name apart."""
+        program = -1 if self.program_id is None else self.program_id
+        return -self.exclusive, self.facts.name, self.facts.sort_key, self.module, program
 
 
 def merge_op_totals(parts: Iterable[OpTotals]) -> list[OpTotals]:

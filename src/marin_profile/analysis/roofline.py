@@ -7,6 +7,7 @@ the data: it is named, never reported as a figure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -56,7 +57,9 @@ def peaks_of(stats: Mapping[str, int | float | str]) -> Peaks:
 
 
 def _positive(value: int | float | str | None) -> float | None:
-    return float(value) if isinstance(value, int | float) and value > 0 else None
+    if isinstance(value, int | float) and 0 < value < math.inf:
+        return float(value)
+    return None
 
 
 def op_rate(op: OpTotals, peaks: Peaks) -> OpRate:

@@ -265,10 +265,9 @@ def _link_by_run_id(
     timeline = host.timeline
     rows = _host_rows(host, timeline.run_id.rows)
     marker = _marker_of(markers, timeline, rows)
-    inside = marker >= 0
-    if not inside.any():
+    inside = np.flatnonzero(marker >= 0)
+    if not len(inside):
         return None
-    inside = np.flatnonzero(inside)
     inside = inside[np.argsort(timeline.start[rows[inside]], kind="stable")]
     launched = rows[inside]
     _, run_ids = timeline.run_id.find(launched)

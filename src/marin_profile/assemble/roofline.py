@@ -52,7 +52,7 @@ def _mfu(context: Context, peaks: Peaks) -> float | None:
     flops = sum(
         (op.facts.flops or 0) * op.steady_count
         for op in context.ops
-        if op.facts.group == GROUP_COMPUTE
+        if op.facts.group == GROUP_COMPUTE and not op.facts.op_class.is_container
     )
     if not lengths or not flops:
         return None
