@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
-from real.captures import CPU8, GPU_GEMM, V6E, VLLM_BEFORE, summarize
 
 from marin_profile.analysis.breakdown_v1 import GLOBAL, PER_TRACK
 from marin_profile.schema import parse_summary
+from real.captures import CPU8, GPU_GEMM, V6E, VLLM_BEFORE, summarize
 
 REASON = "marin-core is not installed (it needs Python 3.12)"
 schema = pytest.importorskip("marin.profiling.schema", reason=REASON)

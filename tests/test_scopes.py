@@ -67,6 +67,7 @@ def test_a_scope_of_two_names_inside_a_transformation_is_two_segments():
         ("jit(f)/transpose(jvp())/mlp/add", "backward"),
         ("jit(f)/vmap(transpose(jvp(mlp)))/add", "backward"),
         ("jit(f)/transpose(jvp(checkpoint))/rematted_computation/mlp/add", "recompute"),
+        ("jit(f)/transpose(jvp(jvp()))/checkpoint/rematted_computation/blk/tanh", "recompute"),
         ("jit(f)/transpose(jvp(mlp))/checkpoint/rematted_computation/add", "recompute"),
         ("jit(f)/optimizer/mul", "optimizer"),
         ("jit(f)/adamw/mul", "optimizer"),

@@ -9,19 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from marin_profile.pipeline import SummarizeOptions, summarize, summarize_capture
     from marin_profile.queries import answer, list_queries
     from marin_profile.reports import render_markdown
     from marin_profile.schema import ProfileSummary, load_summary
-    from marin_profile.summarize import SummarizeOptions, summarize_capture
 
 _HOMES = {
     "ProfileSummary": "marin_profile.schema",
-    "SummarizeOptions": "marin_profile.summarize",
+    "SummarizeOptions": "marin_profile.pipeline",
     "answer": "marin_profile.queries",
     "list_queries": "marin_profile.queries",
     "load_summary": "marin_profile.schema",
     "render_markdown": "marin_profile.reports",
-    "summarize_capture": "marin_profile.summarize",
+    "summarize": "marin_profile.pipeline",
+    "summarize_capture": "marin_profile.pipeline",
 }
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "list_queries",
     "load_summary",
     "render_markdown",
+    "summarize",
     "summarize_capture",
 ]
 

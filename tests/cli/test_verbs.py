@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-import marin_profile.summarize
+import marin_profile.pipeline
 from builders_summary import build_summary, build_v1_summary
 from marin_profile.errors import BrokenInputError, CannotAnswerError
+from marin_profile.pipeline import SummarizeOptions
 from marin_profile.queries import answer, list_queries
 from marin_profile.reports import render_markdown
 from marin_profile.schema import ProfileSummary, canonical_json
 from marin_profile.sources import Capture
-from marin_profile.summarize import SummarizeOptions
 
 Call = Callable[..., Any]
 
@@ -108,7 +108,7 @@ def summarized(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Capture, Summarize
         calls.append((capture, options))
         return build_summary()
 
-    monkeypatch.setattr(marin_profile.summarize, "summarize_capture", stand_in)
+    monkeypatch.setattr(marin_profile.pipeline, "summarize_capture", stand_in)
     return calls
 
 
@@ -175,7 +175,7 @@ def test_summarize_that_fails_writes_no_file(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(marin_profile.summarize, "summarize_capture", fail)
+    monkeypatch.setattr(marin_profile.pipeline, "summarize_capture", fail)
     target = tmp_path / "summary.json"
     result = call("summarize", "--profile-dir", profile, "--output", target)
     assert (result.exit_code, result.stdout, target.exists()) == (exit_code, "", False)

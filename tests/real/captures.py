@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from marin_profile.pipeline import SummarizeOptions, summarize_capture
 from marin_profile.readers import read_timeline
 from marin_profile.schema import DeviceLedger, ProfileSummary
 from marin_profile.sources import resolve
-from marin_profile.summarize import SummarizeOptions, summarize_capture
 from marin_profile.timeline import Timeline
 
 V6E = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00"

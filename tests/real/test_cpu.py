@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from real.captures import CPU8, CPU_HOST_ONLY, ledgers, share, summarize, terms
 
 from marin_profile.errors import CannotAnswerError
+from real.captures import CPU8, CPU_HOST_ONLY, ledgers, share, summarize, terms
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from real.captures import summarize
 
 MAKE_CAPTURE = Path(__file__).parents[1] / "make_capture.py"
@@ -27,13 +28,17 @@ def by_hand(capture: Path) -> tuple[list[float], list[float], list[float]]:
     """Per step, from the trace JSON as it stands: (marker length, median over devices of first
     start to last end of the ops whose run id was launched inside the marker, earliest start)."""
     (file,) = capture.glob("plugins/profile/*/*.trace.json.gz")
-    events = [e for e in json.loads(gzip.decompress(file.read_bytes()))["traceEvents"] if e.get("ph") == "X"]
+    payload = json.loads(gzip.decompress(file.read_bytes()))
+    events = [e for e in payload["traceEvents"] if e.get("ph") == "X"]
     markers = sorted((e for e in events if "step_num" in e.get("args", {})), key=lambda e: e["ts"])
     markers = [e for e in markers if e["name"] == "train"]
     launches = [
-        e for e in events
-        if "run_id" in e.get("args", {}) and "hlo_op" not in e["args"] and e["tid"] == markers[0]["tid"]
-    ]  # fmt: skip
+        e
+        for e in events
+        if e["tid"] == markers[0]["tid"]
+        and "run_id" in e.get("args", {})
+        and "hlo_op" not in e["args"]
+    ]
     marker_lengths, durations, starts = [], [], []
     for marker in markers:
         end = marker["ts"] + marker["dur"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from real.captures import (
     GPU_CONV,
     GPU_GEMM,
@@ -66,7 +67,8 @@ def test_empty_planes_are_named_and_not_averaged(traces: Path):
     summary = summarize(traces / GPU_GEMM)
     assert summary.coverage.empty_devices == [f"/device:GPU:{i}" for i in range(1, 8)]
     assert summary.run_metadata.num_devices == 1
-    assert any("7 of 8 device planes are empty" in w for w in summary.trace_overview.quality_warnings)
+    warnings = summary.trace_overview.quality_warnings
+    assert any("7 of 8 device planes are empty" in warning for warning in warnings)
     legacy = summarize(traces / GPU_LEGACY)
     assert len(legacy.coverage.empty_devices) == 6
     assert legacy.run_metadata.num_devices == 2

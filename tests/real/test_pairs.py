@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from real.captures import CPU8, GPU_CONV, GPU_GTX, V6E, read, summarize
 
 from marin_profile.timeline import Timeline
+from real.captures import CPU8, GPU_CONV, GPU_GTX, V6E, read, summarize
 
 PAIRS = [
     (V6E, "host0.xplane.pb", "host0.trace.json.gz"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from real.captures import summarize
 
 from marin_profile.errors import BrokenInputError
+from real.captures import summarize
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from real.captures import V6E, ledgers, read, summarize, terms
 
 from marin_profile.analysis.devices import find_devices
 from marin_profile.schema import ProfileSummary
 from marin_profile.timeline import PS_PER_US
+from real.captures import V6E, ledgers, read, summarize, terms
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import statistics
 from pathlib import Path
 
 import pytest
+
 from real.captures import VLLM_AFTER, VLLM_BEFORE, ledgers, summarize, terms
 
 

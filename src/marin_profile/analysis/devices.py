@@ -159,9 +159,11 @@ def _device_rows(
 def _cpu_devices(
     timeline: Timeline, host: str, facts: tuple[OpFacts, ...], lines: Iterable[Line]
 ) -> list[DeviceOps]:
+    """Ops by device ordinal; an event with a correlation id launches work on another device."""
     has_hlo_op = np.array([bool(op.hlo_op) for op in timeline.ops], np.bool_)
     rows = np.concatenate([timeline.rows_of(line) for line in lines] or [np.zeros(0, np.int64)])
     rows = rows[has_hlo_op[timeline.op[rows]]] if len(rows) else rows
+    rows = rows[~timeline.correlation_id.find(rows)[0]]
     found, ordinal = timeline.device_ordinal.find(rows)
     ordinal = np.where(found, ordinal, 0)
     return [

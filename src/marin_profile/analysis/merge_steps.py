@@ -102,7 +102,7 @@ def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
     present, start, end = series.present[:, at], series.start[:, at], series.end[:, at]
     period = np.full(start.shape, np.nan)
     follows = np.minimum(at + 1, series.count - 1)
-    both = present & series.present[:, follows] & (at + 1 < series.count)
+    both = present & series.present[:, follows] & series.has_successor[at]
     period[both] = (series.start[:, follows] - start)[both]
     first = np.where(present, start, _HIGH).min(axis=0)
     return _Columns(

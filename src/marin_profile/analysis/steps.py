@@ -49,9 +49,18 @@ class StepSeries:
     def count(self) -> int:
         return len(self.numbers)
 
-    def device_period(self) -> tuple[Int64s, NDArray[np.bool_]]:
-        """(d, n - 1) start-to-start times, and where both ends are present."""
-        return np.diff(self.start, axis=1), self.present[:, 1:] & self.present[:, :-1]
+    @property
+    def has_successor(self) -> NDArray[np.bool_]:
+        """(n,) whether the next step is the very next one, by the commonest distance of numbers."""
+        known = np.zeros(self.count, np.bool_)
+        numbers = [number for number in self.numbers if number is not None]
+        if len(numbers) < self.count:
+            known[:-1] = True
+        elif self.count > 1:
+            distances = np.diff(numbers)
+            values, counts = np.unique(distances, return_counts=True)
+            known[:-1] = distances == values[np.argmax(counts)]
+        return known
 
 
 @dataclass(frozen=True)
@@ -202,8 +211,8 @@ def _from_markers(
     )
     if len(numbers) == 1 and not _one_marker_is_a_step(devices, step_of_op):
         notes.append(
-            f"The annotation {markers.name!r} occurs once beside many executions (it was probably "
-            "set while tracing, inside jit): it is no step series."
+            f"The annotation {markers.name!r} occurs once and does not hold the devices' work (it "
+            "was probably set while tracing, inside jit): it is no step series."
         )
         return None
     if step_of_op is not None:
@@ -221,28 +230,32 @@ def _from_markers(
 
 
 def _one_marker_is_a_step(devices: list[DeviceOps], step_of_op: list[Int64s] | None) -> bool:
-    """A lone marker is a step if no device repeated its dominant module outside it."""
+    """A lone marker is a step if device work is tied to it and no device repeated its dominant
+    module outside it."""
+    if step_of_op is None:
+        return False
     for index, device in enumerate(devices):
         if device.executions is None:
             continue
         dominant = _dominant_module([device])
         members = _executions_of(device, dominant) if dominant else np.zeros(0, np.int64)
-        linked = np.zeros(0, np.int64)
-        if step_of_op is not None:
-            linked = np.unique(device.execution[step_of_op[index] >= 0])
+        linked = np.unique(device.execution[step_of_op[index] >= 0])
         if len(members) > 1 and len(np.setdiff1d(members, linked)):
             return False
     return True
 
 
 def _host_rows(host: HostDevices, rows: Int64s) -> Int64s:
-    """Rows on host planes that are no device work."""
+    """Rows on host planes that are no device work; launches may name the HLO op they launch."""
     timeline = host.timeline
     is_host_line = np.array(
         [plane_kind(timeline.planes[line.plane]) in ("", CPU) for line in timeline.lines], np.bool_
     )
-    is_work = np.array([bool(fact.hlo_op) for fact in host.facts], np.bool_)
-    return rows[is_host_line[timeline.line[rows]] & ~is_work[timeline.op[rows]]]
+    rows = rows[is_host_line[timeline.line[rows]]]
+    for device in host.devices:
+        if device.kind == CPU:
+            rows = np.setdiff1d(rows, device.rows, assume_unique=True)
+    return rows
 
 
 def _marker_of(markers: _Markers, timeline: Timeline, rows: Int64s) -> Int64s:
@@ -307,6 +320,8 @@ def _link_by_correlation(
         return None
     marker = _marker_of(markers, timeline, rows)
     exact = bool((marker >= 0).any())
+    if not exact and len(markers.numbers) == 1:
+        return None
     if not exact:
         marker = np.searchsorted(markers.start, timeline.start[rows], side="right") - 1
     _, ids = timeline.correlation_id.find(rows)

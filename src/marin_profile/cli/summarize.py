@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from marin_profile.cli.options import Verb, emit, note, output_option
+from marin_profile.cli.startup import import_numba
 
 BREAKDOWN_MODES = ("device_ledger", "exclusive_per_track", "exclusive_global")
 
@@ -61,7 +62,8 @@ def command(
     )
     for line in notes:
         note(line)
-    from marin_profile.summarize import SummarizeOptions, summarize_capture
+    import_numba()
+    from marin_profile.pipeline import SummarizeOptions, summarize_capture
 
     options = SummarizeOptions(
         warmup_steps=warmup_steps,

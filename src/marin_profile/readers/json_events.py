@@ -54,13 +54,13 @@ from marin_profile.readers.json_stream import MAX_OBJECT, Window
 from marin_profile.readers.json_text import CUT
 from marin_profile.timeline import Op
 
+# Objects per call of the scanner, entries of a new table, rows by which a column grows.
 CHUNK = 1 << 13
+FIRST_TABLE = 1 << 14
 GROWTH = 1 << 18
 # How a file ends whose last event is damaged: the array's end, perhaps some plain keys.
 TAIL = 1 << 12
 ARRAY_END = re.compile(rb"\](\s*,[^\[\]{}]*)?\s*\}?\s*$")
-
-Span = tuple[int, int]
 
 
 class Growing:
@@ -143,8 +143,8 @@ class _Scan:
         self.new_ops = np.empty((CHUNK, NUM_OP_FIELDS, 2), np.int64)
         self.metas = np.empty((CHUNK, NUM_META_COLUMNS), np.int64)
         self.counts = np.zeros(NUM_COUNTS, np.int64)
-        self.lines = new_table(CHUNK * 2)
-        self.ops = new_table(CHUNK * 2)
+        self.lines = new_table(FIRST_TABLE)
+        self.ops = new_table(FIRST_TABLE)
 
     def run(self) -> Events:
         window, events = self.window, self.events
@@ -289,6 +289,8 @@ def decode(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace")
     if not text.startswith('"'):
         return "" if text == "null" else text
+    if "\\" not in text:
+        return text[1:-1]
     try:
         text = json.loads(text, strict=False)
     except ValueError:

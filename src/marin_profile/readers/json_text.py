@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.core.options import DefaultOptions
 
 # Arrays are borrowed: counting references to them at every call takes twice the time of the work.
-# So a function compiled like this must not allocate.
-compiled = njit(cache=True, nogil=True, _nrt=False)
+# So a function compiled like this must not allocate. The option is numba's own: without it the
+# functions are slower, not wrong.
+_BORROWED = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+compiled = njit(cache=True, nogil=True, **_BORROWED)
 
 CUT = -1
 BAD = -2

@@ -31,7 +31,7 @@ def read_profile_window(stream: BinaryIO) -> tuple[int, int] | None:
                 return None
             stream.seek(at)
             return _window(stream.read(length))
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, OverflowError):
         return None
     return None
 

@@ -28,15 +28,6 @@ from marin_profile.timeline import Int64s, Line, Sparse, Timeline
 
 SOURCE_FORMAT = "perfetto_trace_json"
 
-JSON_LACKS: tuple[str, ...] = (
-    "events of async lines (their threads are named, but empty)",
-    "HLO protos, and with them opcodes, scope paths and operands beyond what the args say",
-    "plane statistics such as the device type and its peak rates",
-    "flops (model_flops and bytes_accessed are there on TPU)",
-    "program ids, except in module names and on some events",
-    "memory allocations and deallocations",
-)
-
 EXPORT_CAPS = (1_000_000, 5_000_000)
 JAX_PROCESSES = ("/device:", "/host:")
 TORCH_KEYS = {"schemaVersion", "deviceProperties", "traceName", "distributedInfo"}
@@ -185,8 +176,8 @@ def _damage_notes(events: Events, window: Window) -> list[str]:
     damage = events.damage
     if damage.count:
         notes.append(
-            f"{damage.count} damaged stretch(es) of events skipped, {damage.size} bytes in all, "
-            f"the first at byte {damage.first}."
+            f"damaged events are skipped: {damage.size} bytes in {damage.count} place(s), the "
+            f"first at byte {damage.first}."
         )
     if events.cut:
         reason = f" ({window.damage})" if window.damage else ""

@@ -4,7 +4,7 @@ Contract
 * Every event of every line becomes a row, zero-length and async ones included.
 * Event stats that tell executions apart (run_id, correlation_id, ...) become sparse columns; those
   that tell ops apart (hlo_op, tf_op, program_id, ...) become part of the op.
-* Damage never crashes: planes before a cut are used and the note names the byte offset; a file
+* Damage never crashes: whole planes are used and a note names the byte offset of each other; a file
   with nothing usable raises BrokenInputError.
 """
 
@@ -40,19 +40,22 @@ def read_xplane(stream: BinaryIO, *, path: str) -> Timeline:
     buffer = _load(stream, path)
     space, broke_at = walk(buffer, 0, len(buffer))
     planes: list[RawPlane] = []
+    damaged: list[int] = []
     hostname = ""
     for number, wire, at, length in space.tolist():
         if number == 1 and wire == WIRE_BYTES:
             plane = RawPlane.read(buffer, (at, at + length))
             if plane is None:
-                broke_at = at
-                break
-            planes.append(plane)
+                damaged.append(at)
+            else:
+                planes.append(plane)
         elif number == 4 and wire == WIRE_BYTES and not hostname:
             hostname = text(buffer, (at, at + length))
     if not any(plane.lines or plane.stats or plane.metadata for plane in planes):
         raise BrokenInputError(_why_unreadable(buffer, path))
-    return _assemble(buffer, planes, hostname, int(broke_at), path)
+    if broke_at != BROKEN:
+        damaged.append(int(broke_at))
+    return _assemble(buffer, planes, hostname, damaged, path)
 
 
 def _load(stream: BinaryIO, path: str) -> Buffer:
@@ -98,7 +101,7 @@ def _window(stats: Mapping[str, Stat]) -> tuple[int, int] | None:
 
 
 def _assemble(
-    buffer: Buffer, planes: list[RawPlane], hostname: str, broke_at: int, path: str
+    buffer: Buffer, planes: list[RawPlane], hostname: str, damaged: list[int], path: str
 ) -> Timeline:
     events = EventColumns.allocate(planes)
     for plane in planes:
@@ -111,11 +114,11 @@ def _assemble(
         elif plane.name == ENVIRONMENT_PLANE:
             window = _window(plane.decoded_stats(buffer))
     notes = list(events.notes)
-    if broke_at != BROKEN:
-        notes.append(
-            f"{path} is cut or damaged at byte {broke_at:,} of {len(buffer):,}: what stands before "
-            "is used, totals are lower bounds."
-        )
+    notes += [
+        f"{path} is cut or damaged at byte {at:,} of {len(buffer):,}: the plane there is lost, "
+        "totals are lower bounds."
+        for at in damaged
+    ]
     return events.timeline(
         planes=tuple(
             Plane(
@@ -133,7 +136,7 @@ def _assemble(
         hostname=hostname,
         window=window,
         notes=tuple(notes),
-        truncated=broke_at != BROKEN or bool(events.notes),
+        truncated=bool(notes),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
@@ -19,7 +20,7 @@ from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, asse
 from marin_profile.errors import BrokenInputError, CannotAnswerError, UsageError
 from marin_profile.readers import XPLANE, read_timeline
 from marin_profile.schema import ProfileSummary
-from marin_profile.sources import open_file
+from marin_profile.sources import open_file, resolve
 from marin_profile.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -49,6 +50,23 @@ class SummarizeOptions:
                 f"--breakdown-mode {self.breakdown_mode!r} is unknown; choose one of "
                 f"{', '.join(BREAKDOWN_MODES)}."
             )
+
+
+def summarize(
+    path: str | Path, options: SummarizeOptions | None = None, *, hosts: Sequence[str] = ()
+) -> ProfileSummary:
+    """Summarise the newest capture at or below a folder, or one file; a path or an fsspec URL.
+
+    Raises NotFoundError, BrokenInputError or CannotAnswerError.
+    """
+    name = str(path)
+    if name.endswith(".pb"):
+        capture, _ = resolve(xplane_file=name, hosts=hosts)
+    elif name.endswith((".json", ".json.gz")):
+        capture, _ = resolve(trace_file=name, hosts=hosts)
+    else:
+        capture, _ = resolve(profile_dir=name, hosts=hosts)
+    return summarize_capture(capture, options)
 
 
 def summarize_capture(capture: Capture, options: SummarizeOptions | None = None) -> ProfileSummary:

@@ -1,0 +1,143 @@
+"""Collectives: instances, bytes, what hides them, bandwidth by the nccl-tests convention."""
+
+import pytest
+
+from builders_xspace import US, Space
+from marin_profile.analysis.collectives import bandwidth, bus_factor, merge_collectives
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "expected"),
+    [
+        ("all-reduce", 4, 1.5),
+        ("all-reduce", 8, 1.75),
+        ("all-gather", 4, 0.75),
+        ("reduce-scatter", 8, 0.875),
+        ("all-to-all", 2, 0.5),
+        ("collective-permute", 8, 1.0),
+        ("broadcast", None, 1.0),
+        ("all-reduce", None, None),
+    ],
+)
+def test_bus_factors(kind, size, expected):
+    assert bus_factor(kind, size) == expected
+
+
+def collective(
+    space_shape: str, kind: str, *, groups: str = "replica_groups={{0,1,2,3}}", durations=(10,)
+) -> Space:
+    space = Space()
+    text = f"%x.1 = {space_shape} {kind}(f32[1]{{0}} %p), {groups}"
+    for ordinal, duration in enumerate(durations):
+        space.tpu(ordinal).op("x.1", 0, duration, category=kind, long_name=text)
+    return space
+
+
+def row(space: Space):
+    (found,) = space.analyse().collectives
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "expected"),
+    [
+        ("f32[1000]{0}", "all-reduce", 4_000),
+        ("bf16[10,100]{1,0}", "all-gather", 2_000),
+        # The result is one shard of the full tensor.
+        ("f32[250]{0}", "reduce-scatter", 4_000),
+        ("(f32[100]{0}, bf16[100]{0})", "all-reduce", 600),
+        ("s8[16]{0}", "collective-permute", 16),
+        ("token[]", "all-reduce", None),
+    ],
+)
+def test_bytes_of_the_full_tensor(shape, kind, expected):
+    assert row(collective(shape, kind)).payload == expected
+
+
+def test_bandwidth_and_wait_by_hand():
+    """4,000,000 bytes; devices take 10, 12, 14 and 20 us: the last to arrive did not wait."""
+    found = row(collective("f32[1000000]{0}", "all-reduce", durations=(12, 10, 20, 14)))
+    assert (found.kind, found.group_size, found.count) == ("all-reduce", 4, 4)
+    assert found.duration == 56 * US
+    assert found.wire == 40 * US
+    assert found.wait == 16 * US
+    assert found.payload == 16_000_000
+    algorithm, bus = bandwidth(found)
+    # 4 MB in 10 us = 400 GB/s; times 2 x 3/4.
+    assert algorithm == pytest.approx(400.0)
+    assert bus == pytest.approx(600.0)
+
+
+def test_one_device_has_no_partners_to_wait_for():
+    assert row(collective("f32[8]{0}", "all-reduce")).wait is None
+
+
+def test_a_pair_is_one_instance_with_the_bytes_of_its_result():
+    space = Space()
+    tpu = space.tpu(0)
+    start = (
+        "%all-gather-start.1 = (f32[100]{0}, f32[400]{0}) "
+        "all-gather-start(f32[100]{0} %p), replica_groups={{0,1,2,3}}"
+    )
+    done = (
+        "%all-gather-done.1 = f32[400]{0} "
+        "all-gather-done((f32[100]{0}, f32[400]{0}) %all-gather-start.1)"
+    )
+    tpu.op("all-gather-start.1", 0, 1, category="all-gather-start", long_name=start)
+    tpu.op("fusion.1", 1, 15, category="loop fusion")
+    tpu.op("all-gather-done.1", 16, 4, category="all-gather-done", long_name=done)
+    found = row(space)
+    assert (found.count, found.duration // US, found.payload) == (1, 20, 1_600)
+    assert (found.exposed // US, found.overlapped // US) == (5, 15)
+    # The text of the start knows the group.
+    assert found.group_size == 4
+
+
+def test_kinds_and_group_sizes_are_rows():
+    space = Space()
+    tpu = space.tpu(0)
+    for index, (kind, size) in enumerate((("all-reduce", 2), ("all-reduce", 4), ("all-gather", 4))):
+        groups = "{{" + ",".join(map(str, range(size))) + "}}"
+        text = f"%x.{index} = f32[8]{{0}} {kind}(f32[8]{{0}} %p), replica_groups={groups}"
+        tpu.op(f"x.{index}", index * 10, 5 + index, category=kind, long_name=text)
+    rows = merge_collectives(space.analyse().collectives)
+    assert [(row.kind, row.group_size, row.duration // US) for row in rows] == [
+        ("all-gather", 4, 7),
+        ("all-reduce", 4, 6),
+        ("all-reduce", 2, 5),
+    ]
+
+
+def test_merging_hosts_adds_up_and_unknown_stays_unknown():
+    known = row(collective("f32[8]{0}", "all-reduce", durations=(10, 12)))
+    unknown = row(collective("token[]", "all-reduce", durations=(10, 12)))
+    (both,) = merge_collectives([known, known])
+    assert (both.count, both.payload, both.wire) == (4, 128, 40 * US)
+    (mixed,) = merge_collectives([known, unknown])
+    assert mixed.payload is None
+    assert bandwidth(mixed) == (None, None)
+
+
+def test_runtime_name_and_hlo_name_are_one_kind():
+    """Runtime "reduce-scatter.12", HLO "reduce-scatter-start": one kind, one row."""
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("reduce-scatter.12", 0, 5).op("reduce-scatter-start", 10, 5)
+    (found,) = space.analyse().collectives
+    assert (found.kind, found.count, found.duration // US) == ("reduce-scatter", 2, 10)
+
+
+def test_no_collectives_no_rows():
+    space = Space()
+    space.tpu(0).op("fusion.1", 0, 5)
+    assert space.analyse().collectives == []
+
+
+def test_nccl_kernels_are_rows_too():
+    space = Space()
+    gpu = space.gpu(0)
+    gpu.kernel("ncclDevKernel_AllGather_RING_LL(x)", 0, 100, stream="Stream #2", hlo_op="cc.1")
+    gpu.kernel("gemm", 10, 30, stream="Stream #1")
+    found = row(space)
+    assert (found.kind, found.duration // US) == ("all-gather", 100)
+    assert (found.exposed // US, found.overlapped // US) == (70, 30)

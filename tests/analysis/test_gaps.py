@@ -1,0 +1,141 @@
+"""Idle time before ops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders_xspace import US, Space
+from marin_profile.analysis.gaps import GapTotals, find_gaps, gap_totals, merge_gaps
+
+
+def gaps(space: Space) -> dict[str, tuple[str, int, int, int]]:
+    """payload -> (marker, count, total us, longest us)"""
+    return {
+        gap.payload: (gap.marker, gap.count, gap.total // US, gap.longest // US)
+        for gap in gap_totals(space.devices())
+    }
+
+
+def ops(*rows: tuple[str, int, int]) -> Space:
+    space = Space()
+    tpu = space.tpu(0)
+    for name, start, duration in rows:
+        tpu.op(name, start, duration)
+    return space
+
+
+def test_a_gap_belongs_to_the_op_that_ends_it():
+    space = ops(("a", 0, 10), ("b", 15, 5), ("a", 20, 5), ("b", 30, 5))
+    assert gaps(space) == {"b": ("b", 2, 10, 5)}
+
+
+def test_bookkeeping_gives_way_to_the_next_op():
+    space = ops(("a", 0, 10), ("copy-start.3", 20, 1), ("iota.1", 21, 0), ("fusion.2", 21, 5))
+    assert gaps(space) == {"fusion.2": ("copy-start.3", 1, 10, 10)}
+
+
+def test_a_second_gap_between_keeps_the_marker():
+    space = ops(("a", 0, 10), ("copy-start.3", 20, 1), ("fusion.2", 25, 5))
+    assert gaps(space) == {
+        "copy-start.3": ("copy-start.3", 1, 10, 10),
+        "fusion.2": ("fusion.2", 1, 4, 4),
+    }
+
+
+@pytest.mark.parametrize(("between", "payload"), [(7, "fusion.2"), (8, "constant.0")])
+def test_the_payload_is_within_eight_ops(between, payload):
+    """The marker, `between` - 1 more bookkeeping ops and then the fusion."""
+    rows = [("a", 0, 10), ("constant.0", 20, 1)]
+    rows += [(f"constant.{n}", 20 + n, 1) for n in range(1, between + 1)]
+    rows.append(("fusion.2", 21 + between, 5))
+    assert set(gaps(ops(*rows))) == {payload}
+
+
+def test_only_bookkeeping_to_the_end():
+    space = ops(("a", 0, 10), ("copy-done.3", 20, 1))
+    assert set(gaps(space)) == {"copy-done.3"}
+
+
+def test_overlap_and_containers_leave_no_gap():
+    space = ops(("while.1", 0, 100), ("a", 10, 20), ("b", 50, 20), ("c", 90, 20), ("d", 110, 5))
+    assert gaps(space) == {}
+
+
+def test_the_union_of_lanes_counts():
+    space = Space()
+    gpu = space.gpu(0)
+    gpu.kernel("a", 0, 10, stream="Stream #1").kernel("b", 5, 45, stream="Stream #2")
+    gpu.kernel("c", 20, 10, stream="Stream #1").kernel("d", 60, 10, stream="Stream #1")
+    assert gaps(space) == {"d": ("d", 1, 10, 10)}
+
+
+def test_devices_do_not_fill_each_others_gaps():
+    space = Space()
+    space.tpu(0).op("a", 0, 10).op("b", 30, 10)
+    space.tpu(1).op("a", 10, 20)
+    assert gaps(space) == {"b": ("b", 1, 20, 20)}
+
+
+def test_the_device_clock_counts():
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("a", 0, 10, device_start=0, device_duration=10)
+    tpu.op("b", 10, 10, device_start=13, device_duration=10)
+    assert gaps(space) == {"b": ("b", 1, 3, 3)}
+
+
+def test_regions_of_gaps():
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("a", 0, 10, scope="jit(f)/x/add").op("b", 20, 5, scope="jit(f)/mlp/dot")
+    tpu.op("c", 30, 5)
+    found = {gap.payload: gap for gap in gap_totals(space.devices())}
+    assert found["b"].region_time == {"jit(f)=>mlp=>dot": 10 * US}
+    assert list(found["c"].region_time.values()) == [5 * US]
+
+
+def test_merging_hosts():
+    one = GapTotals("b", 2, 10, 7, {"b": 2}, {"r": 2}, {"r": 10})
+    other = GapTotals("b", 1, 9, 9, {"x": 1}, {"r": 1}, {"r": 9})
+    larger = GapTotals("c", 1, 50, 50, {"c": 1}, {}, {})
+    merged = merge_gaps([one, other, larger])
+    assert [gap.payload for gap in merged] == ["c", "b"]
+    b = merged[1]
+    assert (b.count, b.total, b.longest, b.marker) == (3, 19, 9, "b")
+    assert (b.regions, b.region_time) == ({"r": 3}, {"r": 19})
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 50), st.integers(0, 10), st.booleans()), min_size=1, max_size=20
+    ),
+    st.integers(1, 8),
+)
+def test_find_gaps_against_plain_python(raw, lookahead):
+    raw.sort()
+    start, length, flags = (list(column) for column in zip(*raw, strict=True))
+    end = [a + b for a, b in zip(start, length, strict=True)]
+    expected = []
+    for i in range(1, len(raw)):
+        busy = max(end[:i])
+        if start[i] <= busy:
+            continue
+        payload = i
+        if flags[i]:
+            for j in range(i + 1, min(len(raw), i + 1 + lookahead)):
+                if start[j] > max(end[:j]):
+                    break
+                if not flags[j]:
+                    payload = j
+                    break
+        expected.append((payload, i, start[i] - busy))
+    found = find_gaps(
+        np.array(start, np.int64), np.array(end, np.int64), np.array(flags), lookahead
+    )
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
+    idle = set(range(start[0], max(end)))
+    for a, b in zip(start, end, strict=True):
+        idle -= set(range(a, b))
+    assert sum(gap for _, _, gap in expected) == len(idle)

@@ -1,0 +1,109 @@
+import gzip
+import io
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marin_profile.readers import json_stream
+from marin_profile.readers.json_stream import PADDING, WINDOW, Window
+
+RNG = np.random.default_rng(0)
+# Compresses to about two thirds, so that it spans several steps.
+TEXT = RNG.integers(32, 96, 60_000, dtype=np.uint8).tobytes()
+
+
+class Unseekable(io.BytesIO):
+    """Like a socket: forward only, a few bytes at a time."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size or 0, 1000) if size and size > 0 else size)
+
+
+def drain(stream: io.BytesIO) -> tuple[bytes, str]:
+    window = Window(stream)
+    taken = b""
+    while True:
+        assert window.offset == len(taken)
+        taken += window.bytes_at(window.start, window.end)
+        window.start = window.end
+        if not window.more():
+            return taken, window.damage
+
+
+@pytest.mark.parametrize("kind", [io.BytesIO, Unseekable])
+@pytest.mark.parametrize("text", [b"", b"x", b"{}", TEXT, TEXT * 40])
+def test_plain_and_gzip_give_the_same_bytes(kind: type[io.BytesIO], text: bytes) -> None:
+    assert drain(kind(text)) == (text, "")
+    assert drain(kind(gzip.compress(text))) == (text, "")
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=200), min_size=1, max_size=4), st.sampled_from([b"", bytes(9)]))
+def test_members_follow_each_other_and_padding_is_ignored(parts: list[bytes], pad: bytes) -> None:
+    packed = b"".join(map(gzip.compress, parts)) + pad
+    assert drain(io.BytesIO(packed)) == (b"".join(parts), "")
+
+
+@pytest.mark.parametrize("kind", [io.BytesIO, Unseekable])
+@pytest.mark.parametrize("cut", [12, 5_000, 40_000])
+def test_a_cut_gzip_stream_gives_what_zlib_gives(kind: type[io.BytesIO], cut: int) -> None:
+    packed = gzip.compress(TEXT)[:cut]
+    expected = zlib.decompressobj(wbits=31).decompress(packed)
+    taken, damage = drain(kind(packed))
+    assert taken == expected
+    assert damage == "its gzip stream ends too early"
+
+
+def test_a_wrong_checksum_costs_nothing_on_a_stream_that_can_be_read_again() -> None:
+    packed = bytearray(gzip.compress(TEXT))
+    packed[-6] ^= 1
+    taken, damage = drain(io.BytesIO(packed))
+    assert taken == TEXT
+    assert "checksum" in damage
+    taken, damage = drain(Unseekable(packed))
+    assert TEXT.startswith(taken)
+    assert len(taken) > len(TEXT) - 2 * json_stream.STEP
+
+
+def test_damage_inside_the_deflate_data_keeps_what_stands_before() -> None:
+    packed = bytearray(gzip.compress(TEXT))
+    packed[20_000:20_100] = bytes(range(100))
+    taken, damage = drain(io.BytesIO(packed))
+    intact = zlib.decompressobj(wbits=31).decompress(bytes(packed[:20_000]))
+    assert taken.startswith(intact)
+    assert damage.startswith("its gzip data is damaged")
+
+
+def test_the_stream_is_read_from_where_it_stands() -> None:
+    packed = bytearray(b"before" + gzip.compress(TEXT))
+    packed[-6] ^= 1
+    stream = io.BytesIO(packed)
+    stream.seek(6)
+    assert drain(stream)[0] == TEXT
+
+
+def test_more_keeps_what_is_not_consumed() -> None:
+    text = bytes(RNG.integers(0, 256, 3 * WINDOW, dtype=np.uint8))
+    window = Window(io.BytesIO(text))
+    window.start = window.end - 10
+    assert window.more()
+    assert window.bytes_at(0, 10) == text[window.offset : window.offset + 10]
+    while window.more():
+        pass
+    assert window.finished
+    assert window.bytes_at(window.start, window.end) == text[window.offset :]
+    assert len(window.buf) >= window.end + PADDING
+
+
+def test_grow_gives_up_on_an_endless_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "MAX_OBJECT", WINDOW)
+    window = Window(io.BytesIO(bytes(5 * WINDOW)))
+    assert window.grow()
+    assert not window.grow()
+    assert not window.finished
