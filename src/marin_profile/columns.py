@@ -27,10 +27,56 @@ def sum_by(index, values, size):
     return totals
 
 
+@njit(cache=True, nogil=True)
+def counts_of(index, size):
+    """How often each of 0..size-1 occurs in `index`."""
+    counts = np.zeros(size, np.int64)
+    for i in range(len(index)):
+        counts[index[i]] += 1
+    return counts
+
+
+def distinct(index: NDArray[np.integer], size: int) -> Int64s:
+    """The distinct values of an index column (all in 0..size-1), ascending."""
+    return np.flatnonzero(counts_of(index, size))
+
+
+@njit(cache=True, nogil=True)
+def find_sorted(rows, values, wanted):
+    """For each of `wanted` whether ascending `rows` hold it, and its value (else 0). Linear where
+    `wanted` ascends, a binary search at each place where it does not."""
+    found = np.zeros(len(wanted), np.bool_)
+    result = np.zeros(len(wanted), np.int64)
+    at = 0
+    for i in range(len(wanted)):
+        row = wanted[i]
+        if i == 0 or row < wanted[i - 1] or row - wanted[i - 1] > 64:
+            at = np.searchsorted(rows, row)
+        while at < len(rows) and rows[at] < row:
+            at += 1
+        if at < len(rows) and rows[at] == row:
+            found[i] = True
+            result[i] = values[at]
+    return found, result
+
+
+# Pairs of small numbers are counted in a table of at most this many cells.
+LARGEST_TABLE = 1 << 21
+
+
 def unique_pairs(first: Int64s, second: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """The distinct pairs (first[i], second[i]), ascending, and each row's index among them."""
+    if not len(first):
+        return first, second, np.zeros(0, np.int64)
+    low, least = int(first.min()), int(second.min())
+    height, width = int(first.max()) - low + 1, int(second.max()) - least + 1
+    if height * width <= LARGEST_TABLE:
+        cell = (first - low) * width + (second - least)
+        used = distinct(cell, height * width)
+        rank = np.empty(height * width, np.int64)
+        rank[used] = np.arange(len(used))
+        return used // width + low, used % width + least, rank[cell]
     firsts, a = np.unique(first, return_inverse=True)
     seconds, b = np.unique(second, return_inverse=True)
-    width = max(1, len(seconds))
-    pairs, inverse = np.unique(a * width + b, return_inverse=True)
-    return firsts[pairs // width], seconds[pairs % width], inverse
+    pairs, inverse = np.unique(a * len(seconds) + b, return_inverse=True)
+    return firsts[pairs // len(seconds)], seconds[pairs % len(seconds)], inverse

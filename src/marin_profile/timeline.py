@@ -20,6 +20,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from marin_profile.columns import find_sorted
+
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
@@ -100,11 +102,10 @@ class Sparse:
 
     def find(self, rows: Int64s) -> tuple[NDArray[np.bool_], Int64s]:
         """For each of `rows`: whether the event has a value, and the value (0 if it has none)."""
-        if not len(self.rows):
-            return np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.int64)
-        at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        found = self.rows[at] == rows
-        return found, np.where(found, self.values[at], 0)
+        found: NDArray[np.bool_]
+        values: Int64s
+        found, values = find_sorted(self.rows, self.values, rows)
+        return found, values
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
+from marin_profile.columns import distinct
 from marin_profile.timeline import Int64s, Timeline
 
 _NUMBERED = re.compile(r"^(.*?)(-start|-done)((?:\.\d+)?)$")
@@ -47,7 +48,7 @@ def find_spans(host: HostDevices, device: DeviceOps) -> AsyncSpans:
 
 
 def _paired(facts: tuple[OpFacts, ...], device: DeviceOps) -> AsyncSpans:
-    used = np.unique(device.op).tolist()
+    used = distinct(device.op, len(facts)).tolist()
     starts = {
         (facts[i].name, facts[i].module, facts[i].program_id): i
         for i in used

@@ -12,6 +12,7 @@ import re
 
 import numpy as np
 
+from marin_profile.columns import sum_by
 from marin_profile.intervals import Intervals, self_pieces
 from marin_profile.timeline import Timeline
 
@@ -59,9 +60,10 @@ def _per_track(timeline: Timeline) -> dict[str, int]:
         pieces = self_pieces(start[order], end[order], np.ones(len(rows), np.bool_))
         length = pieces[1] - pieces[0]
         op = timeline.op[rows[order]][pieces[2]]
-        for index in np.unique(op).tolist():
+        per_op = sum_by(op, length, len(timeline.ops))
+        for index in np.flatnonzero(per_op).tolist():
             category = _category(timeline.ops[index].name, process)
-            totals[category] += int(length[op == index].sum())
+            totals[category] += int(per_op[index])
     return totals
 
 

@@ -32,7 +32,7 @@ from marin_profile.analysis.planes import (
     unknown_lines,
 )
 from marin_profile.classify import is_sync_entry
-from marin_profile.columns import is_sorted, sum_by
+from marin_profile.columns import distinct, is_sorted, sum_by
 from marin_profile.intervals import self_pieces
 from marin_profile.timeline import Int64s, Line, Plane, Timeline
 
@@ -130,7 +130,7 @@ def find_devices(timeline: Timeline, host: str) -> HostDevices:
         elif plane.name.startswith("/device:"):
             ignored.update(f"{plane.name}: {line.name}" for line in lines if line.count)
     devices.sort(key=lambda device: natural_order(device.name))
-    used = {index for device in devices for index in np.unique(device.op).tolist()}
+    used = {op for device in devices for op in distinct(device.op, len(facts)).tolist()}
     facts = with_update_pass(facts, used)
     return HostDevices(
         timeline=timeline,
@@ -247,7 +247,7 @@ def _nesting_order(
 def _lane_pieces(
     start: Int64s, end: Int64s, lane: Int64s, can_contain: NDArray[np.bool_]
 ) -> tuple[Int64s, Int64s, Int64s, int]:
-    lanes = np.unique(lane)
+    lanes = distinct(lane, int(lane.max()) + 1)
     if len(lanes) == 1:
         piece_start, piece_end, owner, overlaps = self_pieces(start, end, can_contain)
         if not is_sorted(piece_start):

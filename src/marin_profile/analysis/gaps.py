@@ -15,7 +15,7 @@ from numba import njit
 
 from marin_profile.analysis.devices import DeviceOps, HostDevices
 from marin_profile.classify import is_bookkeeping
-from marin_profile.columns import sum_by, unique_pairs
+from marin_profile.columns import counts_of, sum_by, unique_pairs
 
 LOOKAHEAD = 8
 NO_REGION = "(no scope)"
@@ -69,7 +69,7 @@ def _add_device(
     if not len(length):
         return
     payload_ops, marker_ops, index = unique_pairs(device.op[payload], device.op[marker])
-    counts = sum_by(index, np.ones(len(index), np.int64), len(payload_ops))
+    counts = counts_of(index, len(payload_ops))
     totals = sum_by(index, length, len(payload_ops))
     longest = np.zeros(len(payload_ops), np.int64)
     np.maximum.at(longest, index, length)

@@ -21,6 +21,7 @@ from marin_profile.analysis.ledger import DeviceTime, Ledger
 from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.roofline import Peaks, peaks_of
 from marin_profile.analysis.steps import StepSeries, find_steps
+from marin_profile.columns import counts_of
 from marin_profile.intervals import Intervals
 from marin_profile.timeline import Int64s, Timeline
 
@@ -189,7 +190,7 @@ def _sources(timeline: Timeline) -> Counter[str]:
     named = [index for index, op in enumerate(timeline.ops) if op.source]
     if not named:
         return Counter()
-    counts = np.bincount(timeline.op, minlength=len(timeline.ops))
+    counts = counts_of(timeline.op, len(timeline.ops))
     totals: Counter[str] = Counter()
     for index in named:
         totals[timeline.ops[index].source] += int(counts[index])

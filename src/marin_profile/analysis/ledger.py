@@ -32,6 +32,7 @@ from marin_profile.classify import (
     ON_CHIP,
     TRANSFERS,
 )
+from marin_profile.columns import counts_of
 from marin_profile.intervals import Intervals
 from marin_profile.timeline import Int64s
 
@@ -126,9 +127,9 @@ class DeviceTime:
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        present = set(np.unique(self._kinds[self._device.op]).tolist())
-        present |= set(np.unique(self._kinds[self._spans.op]).tolist())
-        return tuple(_KINDS[index] for index in sorted(present) if index >= 0)
+        size = len(self._kinds)
+        present = counts_of(self._device.op, size) + counts_of(self._spans.op, size) > 0
+        return tuple(_KINDS[index] for index in sorted(set(self._kinds[present])) if index >= 0)
 
     @cached_property
     def exposed_by_kind(self) -> dict[str, Intervals]:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from marin_profile.analysis.planes import GPU, plane_kind
 from marin_profile.classify import (
     OpClass,
@@ -20,6 +18,7 @@ from marin_profile.classify import (
     kind_group,
     shape_signature,
 )
+from marin_profile.columns import distinct
 from marin_profile.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
 from marin_profile.timeline import HloInstruction, Op, Timeline
 
@@ -85,7 +84,8 @@ def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
     names: dict[int, str] = {}
     for line in timeline.lines:
         if plane_kind(timeline.planes[line.plane]) == GPU and line.count:
-            for op in np.unique(timeline.op[line.first : line.first + line.count]).tolist():
+            ops = timeline.op[line.first : line.first + line.count]
+            for op in distinct(ops, len(timeline.ops)).tolist():
                 names[op] = min(names.get(op, line.name), line.name)
     return names
 

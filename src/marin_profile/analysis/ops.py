@@ -14,7 +14,7 @@ import numpy as np
 from marin_profile.analysis.devices import DeviceOps, OpFacts
 from marin_profile.analysis.ledger import DeviceTime
 from marin_profile.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
-from marin_profile.columns import sum_by, unique_pairs
+from marin_profile.columns import counts_of, sum_by, unique_pairs
 from marin_profile.timeline import Int64s
 
 Program = tuple[str, int | None]
@@ -94,11 +94,10 @@ def op_totals(
     size = len(programs)
     op_of = np.zeros(size, np.int64)
     op_of[index] = device.op
-    ones = np.ones(len(index), np.int64)
     piece_index = index[device.piece_owner]
     length = device.piece_end - device.piece_start
     exposed = length - _covered(facts, device, time)
-    count = sum_by(index, ones, size)
+    count = counts_of(index, size)
     total = sum_by(index, device.end - device.start, size)
     exclusive = sum_by(piece_index, length, size)
     exposed_sum = sum_by(piece_index, exposed, size)
@@ -106,7 +105,7 @@ def op_totals(
     steady_exclusive = np.zeros(size, np.int64)
     if steady is not None:
         inside = (device.start >= steady[0]) & (device.start < steady[1])
-        steady_count = sum_by(index[inside], ones[inside], size)
+        steady_count = counts_of(index[inside], size)
         clipped = np.minimum(device.piece_end, steady[1]) - np.maximum(
             device.piece_start, steady[0]
         )

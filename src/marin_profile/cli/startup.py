@@ -1,4 +1,4 @@
-"""What only our own process may do to start faster."""
+"""What only our own process may do to start faster and to hold less memory."""
 
 from __future__ import annotations
 
@@ -15,3 +15,18 @@ def import_numba() -> None:
         import numba  # noqa: F401
     finally:
         del sys.modules["scipy"]
+
+
+_M_MMAP_THRESHOLD = -3
+_LARGE = 1 << 20
+
+
+def return_large_blocks() -> None:
+    """Let glibc give blocks of a megabyte back when they are freed: by default it learns to keep
+    blocks of up to 32 MB, which holds a tenth more memory at the peak. No effect elsewhere."""
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)
+    except (OSError, AttributeError, TypeError):
+        return

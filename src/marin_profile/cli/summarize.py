@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from marin_profile.cli.options import Verb, emit, note, output_option
-from marin_profile.cli.startup import import_numba
+from marin_profile.cli.startup import import_numba, return_large_blocks
 
 BREAKDOWN_MODES = ("device_ledger", "exclusive_per_track", "exclusive_global")
 
@@ -62,6 +62,7 @@ def command(
     )
     for line in notes:
         note(line)
+    return_large_blocks()
     import_numba()
     from marin_profile.pipeline import SummarizeOptions, summarize_capture
 

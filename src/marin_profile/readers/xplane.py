@@ -103,9 +103,7 @@ def _window(stats: Mapping[str, Stat]) -> tuple[int, int] | None:
 def _assemble(
     buffer: Buffer, planes: list[RawPlane], hostname: str, damaged: list[int], path: str
 ) -> Timeline:
-    events = EventColumns.allocate(planes)
-    for plane in planes:
-        events.add_plane(buffer, plane)
+    events = EventColumns.read(buffer, planes)
     window = None
     hlo: dict[int, dict[str, HloInstruction]] = {}
     for plane in planes:

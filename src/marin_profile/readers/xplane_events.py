@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
-from marin_profile.readers.hlo import Buffer
+from marin_profile.readers.hlo import Buffer, Span
 from marin_profile.readers.wire import BROKEN, EVENT_NUMBERS, MISSING, scan_events
 from marin_profile.readers.xplane_ops import OP_ANCHORS, OP_STATS, OpDecoder
 from marin_profile.readers.xplane_planes import RawLine, RawPlane
 from marin_profile.timeline import (
     PS_PER_NS,
     HloInstruction,
+    Int32s,
     Int64s,
     Line,
     Op,
@@ -24,15 +28,110 @@ from marin_profile.timeline import (
 SOURCE_FORMAT = "xplane_pb"
 
 
-class EventColumns:
-    """Collects the columns of all lines; sized once, filled in place."""
+# Lines scanned at a time; the scan holds no GIL.
+WORKERS = 2
+# Below this many events threads cost more than they save.
+FEW_EVENTS = 100_000
 
-    def __init__(self, count: int, base_ns: int) -> None:
+
+@dataclass(frozen=True)
+class _StatIds:
+    """The stat metadata ids that matter in one plane; slots index EVENT_NUMBERS."""
+
+    slots: tuple[int, ...]
+    numbers: Int64s
+    keys: Int64s
+    anchors: Int64s
+
+    @staticmethod
+    def of(plane: RawPlane) -> _StatIds:
+        numbers = [plane.stat_id(name) for name in EVENT_NUMBERS]
+        slots = tuple(slot for slot, key in enumerate(numbers) if key != MISSING)
+        keys = _known_ids(plane, OP_STATS)
+        anchors = np.zeros(0, np.int64)
+        if plane.is_host:
+            anchors = _known_ids(plane, OP_ANCHORS)
+            keys = keys if len(anchors) else anchors
+        return _StatIds(slots, np.array([numbers[slot] for slot in slots], np.int64), keys, anchors)
+
+
+@dataclass(frozen=True)
+class _LineTask:
+    plane: int
+    line: RawLine
+    ids: _StatIds
+    describe: OpDecoder
+    shift_ps: int
+
+
+@dataclass(frozen=True)
+class _ScannedLine:
+    """The events of one line: columns, sparse numbers by slot (rows count from the line's first
+    event), and for each distinct op its metadata id and its first event."""
+
+    start: Int64s
+    duration: Int64s
+    op: Int32s
+    numbers: dict[int, tuple[Int64s, Int64s]]
+    metadata: list[int]
+    first_events: list[Span]
+    dropped: dict[str, int]
+    broke_at: int
+
+
+def _scan(buffer: Buffer, task: _LineTask) -> _ScannedLine:
+    count = task.line.count
+    start, duration = np.empty(count, np.int64), np.empty(count, np.int64)
+    op = np.empty(count, np.int32)
+    numbers = np.empty((len(task.ids.slots), count + 1), np.int64)
+    written, aggregated, negative, metadata, spans, broke_at = scan_events(
+        buffer,
+        task.line.span[0],
+        task.line.span[1],
+        task.shift_ps,
+        task.ids.numbers,
+        task.ids.keys,
+        task.ids.anchors,
+        start,
+        duration,
+        op,
+        numbers,
+    )
+    sparse = {}
+    for slot, values in zip(task.ids.slots, numbers[:, :written], strict=True):
+        present = values != MISSING
+        if EVENT_NUMBERS[slot] == "device_duration_ps":
+            present &= values >= 0
+        rows = np.flatnonzero(present)
+        if len(rows):
+            sparse[slot] = rows, values[rows]
+    return _ScannedLine(
+        start=start[:written],
+        duration=duration[:written],
+        op=op[:written],
+        numbers=sparse,
+        metadata=metadata.tolist(),
+        first_events=[(at, end) for at, end in spans.tolist()],
+        dropped={
+            "aggregated_event": int(aggregated),
+            "negative_duration": int(negative),
+            "damaged_event": count - int(written) - int(aggregated) - int(negative),
+        },
+        broke_at=int(broke_at),
+    )
+
+
+class EventColumns:
+    """Collects the columns of all lines; sized once, filled in file order."""
+
+    def __init__(self, planes: list[RawPlane]) -> None:
+        filled = [line for plane in planes for line in plane.lines if line.count]
+        count = sum(line.count for line in filled)
         self.start = np.empty(count, np.int64)
         self.duration = np.empty(count, np.int64)
         self.op = np.empty(count, np.int32)
         self.line = np.empty(count, np.int32)
-        self.base_ns = base_ns
+        self.base_ns = min((line.timestamp_ns for line in filled), default=0)
         self.filled = 0
         self.lines: list[Line] = []
         self.ops: dict[Op, int] = {}
@@ -40,87 +139,65 @@ class EventColumns:
         self.sparse_values: list[list[Int64s]] = [[] for _ in EVENT_NUMBERS]
         self.dropped: dict[str, int] = {}
         self.notes: list[str] = []
-        self.num_planes = 0
 
     @staticmethod
-    def allocate(planes: list[RawPlane]) -> EventColumns:
-        filled = [line for plane in planes for line in plane.lines if line.count]
-        base_ns = min((line.timestamp_ns for line in filled), default=0)
-        return EventColumns(sum(line.count for line in filled), base_ns)
-
-    def add_plane(self, buffer: Buffer, plane: RawPlane) -> None:
-        number_ids = np.array([plane.stat_id(name) for name in EVENT_NUMBERS], np.int64)
-        key_ids = _known_ids(plane, OP_STATS)
-        is_host = plane.name.startswith("/host:")
-        anchor_ids = _known_ids(plane, OP_ANCHORS) if is_host else np.zeros(0, np.int64)
-        if is_host and not len(anchor_ids):
-            key_ids = anchor_ids
-        describe = OpDecoder(buffer, plane, keep_event_stats=bool(len(key_ids)))
-        plane_index = self.num_planes
-        self.num_planes += 1
-        for line in plane.lines:
-            first = self.filled
-            self._add_events(buffer, line, number_ids, key_ids, anchor_ids, describe)
-            self.lines.append(Line(plane_index, line.id, line.name, first, self.filled - first))
-
-    def _add_events(
-        self,
-        buffer: Buffer,
-        line: RawLine,
-        number_ids: Int64s,
-        key_ids: Int64s,
-        anchor_ids: Int64s,
-        describe: OpDecoder,
-    ) -> None:
-        first, last = self.filled, self.filled + line.count
-        local = np.empty(line.count, np.int64)
-        numbers = np.empty((len(EVENT_NUMBERS), line.count + 1), np.int64)
-        count, aggregated, negative, ids, spans, broke_at = scan_events(
-            buffer,
-            line.span[0],
-            line.span[1],
-            (line.timestamp_ns - self.base_ns) * PS_PER_NS,
-            number_ids,
-            key_ids,
-            anchor_ids,
-            self.start[first:last],
-            self.duration[first:last],
-            local,
-            numbers,
-        )
-        self._drop("aggregated_event", int(aggregated))
-        self._drop("negative_duration", int(negative))
-        if broke_at != BROKEN:
-            self._drop("damaged_event", line.count - int(count) - int(aggregated) - int(negative))
-            self.notes.append(
-                f"Line {line.name!r} is damaged at byte {int(broke_at):,}: later events are lost."
+    def read(buffer: Buffer, planes: list[RawPlane]) -> EventColumns:
+        columns = EventColumns(planes)
+        tasks = [
+            _LineTask(
+                plane=index,
+                line=line,
+                ids=ids,
+                describe=describe,
+                shift_ps=(line.timestamp_ns - columns.base_ns) * PS_PER_NS,
             )
-        to_global = np.array(
-            [
-                self.ops.setdefault(describe(int(key), (int(a), int(b))), len(self.ops))
-                for key, (a, b) in zip(ids, spans.tolist(), strict=True)
-            ],
-            np.int32,
-        )
-        last = first + int(count)
-        if count:
-            self.op[first:last] = to_global[local[:count]]
-        self.line[first:last] = len(self.lines)
-        for slot in range(len(EVENT_NUMBERS)):
-            if number_ids[slot] == MISSING:
-                continue
-            present = numbers[slot, :count] != MISSING
-            if EVENT_NUMBERS[slot] == "device_duration_ps":
-                present &= numbers[slot, :count] >= 0
-            rows = np.flatnonzero(present)
-            if len(rows):
-                self.sparse_rows[slot].append(rows + first)
-                self.sparse_values[slot].append(numbers[slot, rows])
-        self.filled = last
+            for index, plane in enumerate(planes)
+            for ids in [_StatIds.of(plane)]
+            for describe in [OpDecoder(buffer, plane, keep_event_stats=bool(len(ids.keys)))]
+            for line in plane.lines
+        ]
+        for task, scanned in zip(tasks, columns._scan_all(buffer, tasks), strict=True):
+            columns._add(task, scanned)
+        return columns
 
-    def _drop(self, reason: str, count: int) -> None:
-        if count:
-            self.dropped[reason] = self.dropped.get(reason, 0) + count
+    def _scan_all(self, buffer: Buffer, tasks: list[_LineTask]) -> Iterator[_ScannedLine]:
+        """In the order of `tasks`, a few ahead of the consumer."""
+        if len(self.start) < FEW_EVENTS:
+            yield from (_scan(buffer, task) for task in tasks)
+            return
+        with ThreadPoolExecutor(WORKERS) as pool:
+            pending: deque[Future[_ScannedLine]] = deque()
+            for task in tasks:
+                pending.append(pool.submit(_scan, buffer, task))
+                if len(pending) > WORKERS:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+
+    def _add(self, task: _LineTask, scanned: _ScannedLine) -> None:
+        first, last = self.filled, self.filled + len(scanned.start)
+        for reason, count in scanned.dropped.items():
+            if count:
+                self.dropped[reason] = self.dropped.get(reason, 0) + count
+        if scanned.broke_at != BROKEN:
+            self.notes.append(
+                f"Line {task.line.name!r} is damaged at byte {scanned.broke_at:,}: later events "
+                "are lost."
+            )
+        to_global = [
+            self.ops.setdefault(task.describe(metadata, event), len(self.ops))
+            for metadata, event in zip(scanned.metadata, scanned.first_events, strict=True)
+        ]
+        self.start[first:last] = scanned.start
+        self.duration[first:last] = scanned.duration
+        self.op[first:last] = np.array(to_global, np.int32)[scanned.op]
+        self.line[first:last] = len(self.lines)
+        for slot, (rows, values) in scanned.numbers.items():
+            self.sparse_rows[slot].append(rows + first)
+            self.sparse_values[slot].append(values)
+        self.filled = last
+        line = task.line
+        self.lines.append(Line(task.plane, line.id, line.name, first, last - first))
 
     def _sparse(self, slot: int) -> Sparse:
         if not self.sparse_rows[slot]:

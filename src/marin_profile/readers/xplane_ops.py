@@ -39,7 +39,7 @@ class OpDecoder:
         self._buffer = buffer
         self._plane = plane
         self._keep_event_stats = keep_event_stats
-        self._is_host = plane.name.startswith("/host:")
+        self._is_host = plane.is_host
         self._by_metadata: dict[int, tuple[str, str, dict[str, Stat]]] = {}
 
     def __call__(self, metadata_id: int, event: Span) -> Op:

@@ -73,6 +73,10 @@ class RawPlane:
                 plane.stats.append(inner)
         return plane
 
+    @property
+    def is_host(self) -> bool:
+        return self.name.startswith("/host:")
+
     def stat_id(self, name: str) -> int:
         """MISSING if the plane has no such stat."""
         return next((key for key, known in self.stat_names.items() if known == name), int(MISSING))
