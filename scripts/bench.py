@@ -45,8 +45,7 @@ def main() -> None:
     summarize.add_argument(
         "--cache", type=Path, default=Path(tempfile.gettempdir()) / "marin-profile-bench"
     )
-    options = parser.parse_args()
-    bench_summarize(options)
+    bench_summarize(parser.parse_args())
 
 
 def bench_summarize(options: argparse.Namespace) -> None:

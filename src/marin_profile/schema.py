@@ -1,7 +1,7 @@
 """profile_summary.v1 as frozen pydantic models.
 
 Contract
-* Every duration is in **microseconds** (float, six decimals: exact picoseconds up to 9,007 s);
+* Every duration is in **microseconds** (float, six decimals: exact picoseconds up to 8,589 s);
   every share is in 0..1; None means that the file does not say.
 * Field names, units and nesting that the schema shares with `marin.profiling` keep their
   meaning; new fields only add. Unknown fields survive a read-write round trip.
@@ -33,6 +33,9 @@ class Record(BaseModel):
 
 
 class RunMetadata(Record):
+    """The run that the profile is of; artifact fields are known only after an upload.
+    `config_hash` is the first 16 hex digits of the sha256 of the config's sorted-key JSON."""
+
     run_path: str | None = None
     run_id: str | None = None
     artifact_ref: str | None = None
@@ -46,6 +49,9 @@ class RunMetadata(Record):
 
 
 class TraceOverview(Record):
+    """Size and quality of the trace. Events total = complete ones + those left out; times count
+    from the first event; `quality_warnings` are one sentence each."""
+
     display_time_unit: str | None = None
     num_events_total: int
     num_complete_events: int
@@ -59,6 +65,9 @@ class TraceOverview(Record):
 
 
 class TraceProvenance(Record):
+    """Identity of the trace: sha256 of the file, of several files of their sorted digests; the
+    commonest run ids and source lines."""
+
     trace_sha256: str | None = None
     run_ids: list[str] = []
     source_file_hints: list[str] = []
@@ -131,6 +140,8 @@ class StepTime(Record):
 
 
 class BreakdownPart(Record):
+    """One bucket: its time over all devices, and its share of the sum of the buckets."""
+
     total_duration: float
     share_of_total: float
 
@@ -282,6 +293,8 @@ class Region(Record):
 
 
 class GapRegionContext(Record):
+    """The gaps before one op whose payload stands in one region ("(no scope)": in none)."""
+
     op_name: str
     region_path: str
     count: int
@@ -311,6 +324,8 @@ class SemanticFamily(Record):
 
 
 class OptimizationCandidate(Record):
+    """One thing to try, with the numbers that speak for it."""
+
     candidate_id: str
     title: str
     rationale: str
@@ -368,6 +383,8 @@ class Coverage(Record):
 
 
 class Capture(Record):
+    """When the profile was taken (UTC), from which files, and by which versions."""
+
     start: str | None = None
     stop: str | None = None
     files: list[str] = []
