@@ -16,6 +16,20 @@ from marin_profile.schema import ProfileSummary, Record
 
 DOCS = Path(__file__).parent.parent / "docs"
 
+SCHEMA_INTRODUCTION = """\
+*Generated from the models by `scripts/make_docs.py`; `marin-profile schema` prints the JSON Schema.*
+Durations are microseconds, shares lie in 0..1, null means that the file does not say. Unknown
+fields survive a read-write round trip.""".splitlines()
+
+QUERIES_INTRODUCTION = """\
+*Generated from the registry by `scripts/make_docs.py`; `marin-profile query --list` prints it.*
+
+A question is words; the router looks at whole words, takes a number, an op name (exact, then an
+unambiguous part, else the candidates are listed) and kinds out of it, and picks one query or says
+which ones it knows (exit 2). An answer is JSON: `query_type`, `basis`, `units`, `results`,
+`returned`, `total_matched`, `truncated`, or `query_type` and `cannot_answer` with the reason and
+what would help (exit 5).""".splitlines()
+
 
 def main() -> int:
     pages = {"schema.md": schema_page(), "queries.md": queries_page()}
@@ -37,9 +51,7 @@ def schema_page() -> str:
     lines = [
         "# What does every field of `profile_summary.v1` mean?",
         "",
-        "*Generated from the models by `scripts/make_docs.py`; `marin-profile schema` prints the",
-        "JSON Schema.* Durations are microseconds, shares lie in 0..1, null means that the file does",
-        "not say. Unknown fields survive a read-write round trip.",
+        *SCHEMA_INTRODUCTION,
         "",
     ]
     for model in _models(ProfileSummary):
@@ -88,14 +100,7 @@ def queries_page() -> str:
     lines = [
         "# Which questions can be asked?",
         "",
-        "*Generated from the registry by `scripts/make_docs.py`; `marin-profile query --list` prints",
-        "it.*",
-        "",
-        "A question is words; the router looks at whole words, takes a number, an op name (exact, then",
-        "an unambiguous part, else the candidates are listed) and kinds out of it, and picks one query",
-        "or says which ones it knows (exit 2). An answer is JSON: `query_type`, `basis`, `units`,",
-        "`results`, `returned`, `total_matched`, `truncated`, or `query_type` and `cannot_answer` with",
-        "the reason and what would help (exit 5).",
+        *QUERIES_INTRODUCTION,
         "",
         "| query | answers | for example |",
         "|---|---|---|",
