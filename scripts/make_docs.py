@@ -17,7 +17,7 @@ from marin_profile.schema import ProfileSummary, Record
 DOCS = Path(__file__).parent.parent / "docs"
 
 SCHEMA_INTRODUCTION = """\
-*Generated from the models by `scripts/make_docs.py`; `marin-profile schema` prints the JSON Schema.*
+*Generated from the models by `scripts/make_docs.py`; `marin-profile schema` prints JSON Schema.*
 Durations are microseconds, shares lie in 0..1, null means that the file does not say. Unknown
 fields survive a read-write round trip.""".splitlines()
 
