@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from marin_profile.jit import jit
 
 Int64s = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def is_sorted(values):
     """Whether `values` never descend."""
     for i in range(1, len(values)):  # noqa: SIM110 - numba compiles no generators
@@ -18,7 +19,7 @@ def is_sorted(values):
     return True
 
 
-@njit(cache=True, nogil=True)
+@jit
 def sum_by(index, values, size):
     """Integer sums of `values` grouped by `index` (0..size-1); exact, unlike float weights."""
     totals = np.zeros(size, np.int64)
@@ -27,7 +28,7 @@ def sum_by(index, values, size):
     return totals
 
 
-@njit(cache=True, nogil=True)
+@jit
 def counts_of(index, size):
     """How often each of 0..size-1 occurs in `index`."""
     counts = np.zeros(size, np.int64)
@@ -36,12 +37,26 @@ def counts_of(index, size):
     return counts
 
 
+@jit
+def extent_by(index, start, end, size):
+    """Least start and greatest end of the rows of each group 0..size-1 (-1 is no group). Groups
+    without rows keep the greatest and the least int64."""
+    first = np.full(size, np.iinfo(np.int64).max, np.int64)
+    last = np.full(size, np.iinfo(np.int64).min, np.int64)
+    for i in range(len(index)):
+        group = index[i]
+        if group >= 0:
+            first[group] = min(first[group], start[i])
+            last[group] = max(last[group], end[i])
+    return first, last
+
+
 def distinct(index: NDArray[np.integer], size: int) -> Int64s:
     """The distinct values of an index column (all in 0..size-1), ascending."""
     return np.flatnonzero(counts_of(index, size))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def find_sorted(rows, values, wanted):
     """For each of `wanted` whether ascending `rows` hold it, and its value (else 0). Linear where
     `wanted` ascends, a binary search at each place where it does not."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from marin_profile.columns import is_sorted
+from marin_profile.jit import jit
 
 Int64s = NDArray[np.int64]
 
@@ -75,7 +75,7 @@ class Intervals:
         return before[at] - overshoot
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _merge(starts, ends):
     out_starts = np.empty(len(starts), np.int64)
     out_ends = np.empty(len(starts), np.int64)
@@ -93,7 +93,7 @@ def _merge(starts, ends):
     return out_starts[:count].copy(), out_ends[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _unite(a_starts, a_ends, b_starts, b_ends):
     size = len(a_starts) + len(b_starts)
     starts = np.empty(size, np.int64)
@@ -111,7 +111,7 @@ def _unite(a_starts, a_ends, b_starts, b_ends):
     return _merge(starts, ends)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _intersect(a_starts, a_ends, b_starts, b_ends):
     size = len(a_starts) + len(b_starts)
     out_starts = np.empty(size, np.int64)
@@ -131,7 +131,7 @@ def _intersect(a_starts, a_ends, b_starts, b_ends):
     return out_starts[:count].copy(), out_ends[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _subtract(a_starts, a_ends, b_starts, b_ends):
     size = len(a_starts) + len(b_starts)
     out_starts = np.empty(size, np.int64)
@@ -157,7 +157,7 @@ def _subtract(a_starts, a_ends, b_starts, b_ends):
     return out_starts[:count].copy(), out_ends[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@jit
 def self_pieces(starts, ends, can_contain):
     """The parts of each event that none of its children covers.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.analysis.planes import CPU, MODULES_LINE, SPARSECORE, TPU
-from marin_profile.columns import unique_pairs
+from marin_profile.columns import extent_by, unique_pairs
 from marin_profile.timeline import Int64s, Line, Timeline
 
 _MODULE_ID = re.compile(r"^(.*?)\((-?\d+)\)$")
@@ -99,11 +99,9 @@ def _run_executions(
     at = {program: index for index, program in enumerate(programs)}
     program_of = np.array([at[fact.module, fact.program_id] for fact in facts], np.int64)
     keys, runs, inverse = unique_pairs(program_of[op][has_run], run_id[has_run])
-    start = np.full(len(keys), np.iinfo(np.int64).max)
-    end = np.full(len(keys), np.iinfo(np.int64).min)
     event_start = timeline.start[rows][has_run]
-    np.minimum.at(start, inverse, event_start)
-    np.maximum.at(end, inverse, event_start + timeline.duration[rows][has_run])
+    event_end = event_start + timeline.duration[rows][has_run]
+    start, end = extent_by(inverse, event_start, event_end, len(keys))
     order = np.argsort(start, kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
 from marin_profile.analysis.devices import DeviceOps, HostDevices
 from marin_profile.classify import is_bookkeeping
 from marin_profile.columns import counts_of, sum_by, unique_pairs
+from marin_profile.jit import jit
 
 LOOKAHEAD = 8
 NO_REGION = "(no scope)"
@@ -89,7 +89,7 @@ def _add_device(
         gap.region_time[region] = gap.region_time.get(region, 0) + total
 
 
-@njit(cache=True, nogil=True)
+@jit
 def find_gaps(start, end, bookkeeping, lookahead):
     """Gaps of one device's ops, sorted by start: (payload index, marker index, length) columns."""
     n = len(start)

@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.analysis.devices import CPU, SPARSECORE, DeviceOps, HostDevices, plane_kind
-from marin_profile.columns import sum_by
+from marin_profile.columns import extent_by, sum_by
 from marin_profile.timeline import Int64s, Timeline
 
 DEVICE_STEPS, ANNOTATION, MODULE, NONE = "device_steps", "annotation", "module", "none"
 _STEP_NUMBER = re.compile(r"-?[0-9]+")
-_HIGH = np.iinfo(np.int64).max
 _LOW = np.iinfo(np.int64).min
 
 
@@ -106,12 +105,12 @@ def _series(
 ) -> StepSeries:
     """Per device and step: first start to last end of the member ops, device clock."""
     n = len(numbers)
-    start = np.full((len(devices), n), _HIGH, np.int64)
-    end = np.full((len(devices), n), _LOW, np.int64)
-    for index, (device, step) in enumerate(zip(devices, step_of_op, strict=True)):
-        member = step >= 0
-        np.minimum.at(start[index], step[member], device.start[member])
-        np.maximum.at(end[index], step[member], device.end[member])
+    extents = [
+        extent_by(step, device.start, device.end, n)
+        for device, step in zip(devices, step_of_op, strict=True)
+    ]
+    start = np.stack([first for first, _ in extents])
+    end = np.stack([last for _, last in extents])
     present = end > _LOW
     used = present.any(axis=0)
     start = np.where(present, start, 0)[:, used]

@@ -8,19 +8,18 @@ Contract
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from marin_profile.jit import borrowing, jit
 from marin_profile.readers.json_events import Events
 from marin_profile.readers.json_scan import MAX_SPAN_US
-from marin_profile.readers.json_text import compiled
 from marin_profile.timeline import PS_PER_US, Int32s, Int64s, Line, Op, Plane
 
 # On the host an event describes an op only if it has one of these.
 OP_ANCHORS = ("hlo_op", "category", "long_name", "memcpy_details")
 
 
-@compiled
+@borrowing
 def line_runs(line, first, count):
     """Fill first row and number of rows of each line; whether the rows of every line touch."""
     contiguous = True
@@ -36,7 +35,7 @@ def line_runs(line, first, count):
     return contiguous
 
 
-@njit(cache=True, nogil=True)
+@jit
 def rows_by_line(line, count):
     """The rows in the order of their lines; inside a line they keep their order."""
     place = np.cumsum(count) - count

@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from marin_profile.jit import borrowing
 from marin_profile.readers.json_text import (
     BAD,
     CUT,
     MILLION,
-    compiled,
     load_word,
     parse_decimal,
     parse_int,
@@ -115,14 +115,14 @@ def known_keys() -> Table:
     return table
 
 
-@compiled
+@borrowing
 def mix(a, b, word):
     a = (a ^ word) * P1
     b = (b + word) * P2
     return a ^ (a >> U32), b ^ (b >> U29)
 
 
-@compiled
+@borrowing
 def hash_span(buf, start, stop, a, b):
     """Two 64-bit hashes, of which `a` and `b` are the state so far, extended by one span."""
     a, b = mix(a, b, np.uint64(stop - start))
@@ -135,7 +135,7 @@ def hash_span(buf, start, stop, a, b):
     return a, b
 
 
-@compiled
+@borrowing
 def find_row(table, a, b):
     """The row of the entry (a, b), else the free row where it belongs."""
     mask = len(table) - 1
@@ -145,7 +145,7 @@ def find_row(table, a, b):
     return at
 
 
-@compiled
+@borrowing
 def intern(table, a, b, index):
     """The index of the entry (a, b); if there is none it is added with `index`."""
     at = find_row(table, a, b)
@@ -156,27 +156,27 @@ def intern(table, a, b, index):
     return np.int64(table[at, 2]) - 1
 
 
-@compiled
+@borrowing
 def copy_entries(table, bigger):
     for at in range(len(table)):
         if table[at, 2] != 0:
             intern(bigger, table[at, 0], table[at, 1], np.int64(table[at, 2]) - 1)
 
 
-@compiled
+@borrowing
 def add_key(table, buf, length, level, field):
     a, b = hash_span(buf, 0, length, P1, np.uint64(level))
     intern(table, a, b, field)
 
 
-@compiled
+@borrowing
 def field_of(known, buf, start, stop, level):
     """The field of a key of the event (level 0) or of its args (level 1), or -1."""
     a, b = hash_span(buf, start, stop, P1, np.uint64(level))
     return np.int64(known[find_row(known, a, b), 2]) - 1
 
 
-@compiled
+@borrowing
 def read_object(buf, i, end, known, spans):
     """Fill `spans` from the object that opens at `i`; what it lacks is -1.
 
@@ -234,7 +234,7 @@ def read_object(buf, i, end, known, spans):
         i = skip_space(buf, i, end)
 
 
-@compiled
+@borrowing
 def read_id(buf, spans, field):
     """An integer field, 0 where it is missing or no integer."""
     if spans[field, 0] < 0:
@@ -242,7 +242,7 @@ def read_id(buf, spans, field):
     return parse_int(buf, spans[field, 0], spans[field, 1])[0]
 
 
-@compiled
+@borrowing
 def read_duration(buf, spans):
     """(duration in ps, 0 or the reason to drop the event). JAX writes instants as 1 ps: 0."""
     if spans[DUR, 0] < 0:
@@ -256,7 +256,7 @@ def read_duration(buf, spans):
     return (duration if duration != 1 else 0), 0
 
 
-@compiled
+@borrowing
 def hash_op(buf, spans):
     a = P1
     b = P2
@@ -266,7 +266,7 @@ def hash_op(buf, spans):
     return a, b
 
 
-@compiled
+@borrowing
 def read_ids(buf, spans, columns, row):
     """Fill the id columns of a row, and HAS."""
     has = 0
@@ -278,7 +278,7 @@ def read_ids(buf, spans, columns, row):
     columns[HAS, row] = has
 
 
-@compiled
+@borrowing
 def read_times(buf, spans, instant, columns, row):
     """Fill the time columns of a row; 0 or the reason to drop the event."""
     if spans[TS, 0] < 0:
@@ -297,7 +297,7 @@ def read_times(buf, spans, instant, columns, row):
     return 0
 
 
-@compiled
+@borrowing
 def add_event(buf, spans, instant, lines, ops, columns, new_ops, counts):
     """Append a row, or count the reason why not."""
     row = counts[ROWS]
@@ -323,7 +323,7 @@ def add_event(buf, spans, instant, lines, ops, columns, new_ops, counts):
     read_ids(buf, spans, columns, row)
 
 
-@compiled
+@borrowing
 def add_meta(buf, spans, metas, counts):
     row = counts[METAS]
     counts[METAS] += 1
@@ -334,7 +334,7 @@ def add_meta(buf, spans, metas, counts):
         metas[row, 4 + k] = spans[ARG_NAME, k]
 
 
-@compiled
+@borrowing
 def phase_of(buf, spans):
     """The letter of `ph`; 0 if it is none."""
     start = spans[PH, 0]
@@ -343,13 +343,13 @@ def phase_of(buf, spans):
     return 0
 
 
-@compiled
+@borrowing
 def is_empty(buf, i, stop):
     """Whether the object that opens at `i` is `{}`."""
     return skip_space(buf, i + 1, stop) == stop - 1
 
 
-@compiled
+@borrowing
 def scan_events(buf, i, end, known, spans, lines, ops, columns, new_ops, metas, counts):
     """Read the objects of an events array from `i` on, at most as many as fit.
 
@@ -385,7 +385,7 @@ def scan_events(buf, i, end, known, spans, lines, ops, columns, new_ops, metas, 
     return i, FULL
 
 
-@compiled
+@borrowing
 def find_event(buf, i, end, final, known, spans):
     """The position of the first whole event at or after `i`, and whether there is one.
 

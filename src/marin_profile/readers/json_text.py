@@ -11,14 +11,8 @@ Contract
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numba.core.options import DefaultOptions
 
-# Arrays are borrowed: counting references to them at every call takes twice the time of the work.
-# So a function compiled like this must not allocate. The option is numba's own: without it the
-# functions are slower, not wrong.
-_BORROWED = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
-compiled = njit(cache=True, nogil=True, **_BORROWED)
+from marin_profile.jit import borrowing
 
 CUT = -1
 BAD = -2
@@ -40,7 +34,7 @@ QUOTES = np.uint64(0x2222222222222222)
 BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 
-@compiled
+@borrowing
 def load_word(buf, i):
     """Eight bytes, little-endian; unsigned indices make this one machine instruction."""
     at = np.uint64(i)
@@ -50,20 +44,20 @@ def load_word(buf, i):
     return word
 
 
-@compiled
+@borrowing
 def zero_bytes(word):
     """The top bit of the lowest zero byte of `word` (and perhaps of bytes above it); 0 if none."""
     return (word - ONES) & ~word & TOPS
 
 
-@compiled
+@borrowing
 def lowest_byte(tops):
     """Which byte holds the lowest bit of `tops`, a non-zero result of `zero_bytes`."""
     below = (tops & (~tops + np.uint64(1))) - np.uint64(1)
     return np.int64(((below & ONES) * ONES) >> np.uint64(56)) - 1
 
 
-@compiled
+@borrowing
 def skip_space(buf, i, end):
     """The position of the next byte that is no white space (nor a control character)."""
     while i < end and buf[i] <= 32:
@@ -71,7 +65,7 @@ def skip_space(buf, i, end):
     return i
 
 
-@compiled
+@borrowing
 def string_end(buf, i, end):
     """The position after the string that opens at `i`, or CUT."""
     i += 1
@@ -90,7 +84,7 @@ def string_end(buf, i, end):
     return CUT
 
 
-@compiled
+@borrowing
 def container_end(buf, i, end):
     """The position after the object or array that opens at `i`; brackets are only counted."""
     depth = 0
@@ -113,7 +107,7 @@ def container_end(buf, i, end):
     return CUT
 
 
-@compiled
+@borrowing
 def token_end(buf, i, end):
     """The position after a bare number or word (NaN too)."""
     start = i
@@ -124,7 +118,7 @@ def token_end(buf, i, end):
     return i if i > start and AFTER_TOKEN[buf[i]] == 1 else BAD
 
 
-@compiled
+@borrowing
 def value_end(buf, i, end):
     """The position after the value that starts at `i`, CUT or BAD."""
     if i >= end:
@@ -137,7 +131,7 @@ def value_end(buf, i, end):
     return token_end(buf, i, end)
 
 
-@compiled
+@borrowing
 def unquoted(buf, start, stop):
     """The span without its quotes and the spaces inside them."""
     if stop - start >= 2 and buf[start] == 34:
@@ -149,13 +143,13 @@ def unquoted(buf, start, stop):
     return start, stop
 
 
-@compiled
+@borrowing
 def digit_at(buf, i):
     """The digit at `i`; outside 0 to 9 if there is none."""
     return np.int64(buf[i]) - 48
 
 
-@compiled
+@borrowing
 def parse_int(buf, start, stop):
     """(value, is it an integer), modulo 2^64 in two's complement; the span may be quoted."""
     i, stop = unquoted(buf, start, stop)
@@ -174,7 +168,7 @@ def parse_int(buf, start, stop):
     return -value if negative else value, True
 
 
-@compiled
+@borrowing
 def parse_exponent(buf, i, stop):
     """(exponent, is it one); beyond 9999 it stays there."""
     negative = i < stop and buf[i] == 45
@@ -192,14 +186,14 @@ def parse_exponent(buf, i, stop):
     return -value if negative else value, True
 
 
-@compiled
+@borrowing
 def digits_end(buf, i, stop):
     while i < stop and 48 <= buf[i] <= 57:
         i += 1
     return i
 
 
-@compiled
+@borrowing
 def parse_scientific(buf, start, stop):
     """`parse_plain` for text with an exponent; the position is -1 if it is no number."""
     dot = digits_end(buf, start, stop)
@@ -239,7 +233,7 @@ def parse_scientific(buf, start, stop):
     return whole, millionths, rest, stop
 
 
-@compiled
+@borrowing
 def parse_plain(buf, i, stop):
     """(whole, millionths, rest, position where the number ends) of unsigned text.
 
@@ -277,7 +271,7 @@ def parse_plain(buf, i, stop):
     return whole, millionths, rest, i
 
 
-@compiled
+@borrowing
 def parse_decimal(buf, start, stop):
     """(whole, millionths, is it a number below 4e18): decimal text, possibly quoted.
 

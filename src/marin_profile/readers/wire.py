@@ -9,7 +9,8 @@ Contract
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from marin_profile.jit import borrowing, inlined, jit
 
 BROKEN = -1
 MISSING = np.int64(np.iinfo(np.int64).min)
@@ -30,9 +31,11 @@ EVENT_NUMBERS = (
 )
 
 
-@njit(cache=True, nogil=True)
+@borrowing
 def varint(buffer, at, end):
     """The unsigned varint at `at` as int64 bits, and the offset behind it (BROKEN on damage)."""
+    if at < end and buffer[at] < 128:
+        return np.int64(buffer[at]), at + 1
     result = np.uint64(0)
     shift = np.uint64(0)
     while at < end and shift < np.uint64(70):
@@ -46,7 +49,7 @@ def varint(buffer, at, end):
     return np.int64(0), np.int64(BROKEN)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def field(buffer, at, end):
     """The field at `at`: (number, wire type, value or content offset, content length, next)."""
     tag, at = varint(buffer, at, end)
@@ -73,7 +76,7 @@ def field(buffer, at, end):
     return number, wire, np.int64(at), length, np.int64(at + length)
 
 
-@njit(cache=True, nogil=True)
+@borrowing
 def line_header(buffer, at, end):
     """What an XLine says besides its events, without keeping them.
 
@@ -104,7 +107,7 @@ def line_header(buffer, at, end):
     return line_id, timestamp_ns, name, display, count, broke_at
 
 
-@njit(cache=True, nogil=True)
+@jit
 def walk(buffer, at, end):
     """The fields of a message as rows [FIELD, WIRE, VALUE, LENGTH]; where it broke or BROKEN."""
     rows = np.empty((16, 4), np.int64)
@@ -128,7 +131,7 @@ def walk(buffer, at, end):
     return rows[:count].copy(), broke_at
 
 
-@njit(cache=True, nogil=True)
+@borrowing
 def mix(value):
     """splitmix64's finaliser: spreads 64 bits over 64 bits."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -136,7 +139,7 @@ def mix(value):
     return value ^ (value >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@borrowing
 def hash_bytes(buffer, at, end):
     """FNV-1a, 64 bit."""
     result = np.uint64(0xCBF29CE484222325)
@@ -145,7 +148,7 @@ def hash_bytes(buffer, at, end):
     return result
 
 
-@njit(cache=True, nogil=True)
+@borrowing
 def find_slot(table, keys, first, second, third):
     """The place of a key in an open-addressing table (-1 entries are free)."""
     mask = np.uint64(len(table) - 1)
@@ -163,7 +166,10 @@ def find_slot(table, keys, first, second, third):
         at = (at + np.uint64(1)) & mask
 
 
-@njit(cache=True, nogil=True)
+# Counters of a scan, see `_scan`.
+ROW, AGGREGATED, NEGATIVE, OPS, BROKE_AT, FULL = range(6)
+
+
 def scan_events(
     buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids, start, duration, op, numbers
 ):
@@ -179,23 +185,57 @@ def scan_events(
     BROKEN).
     """
     capacity = 64
-    table = np.full(256, -1, np.int64)
+    table = np.full(4 * capacity, -1, np.int64)
     keys = np.zeros((capacity, 3), np.uint64)
     spans = np.zeros((capacity, 2), np.int64)
-    found = 0
-    row = 0
-    aggregated = 0
-    negative = 0
-    broke_at = np.int64(BROKEN)
+    counts = np.zeros(6, np.int64)
+    counts[BROKE_AT] = BROKEN
+    while True:
+        at = _scan(
+            buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids,
+            start, duration, op, numbers, table, keys, spans, counts,
+        )  # fmt: skip
+        if not counts[FULL]:
+            break
+        counts[FULL] = 0
+        capacity *= 2
+        keys = np.concatenate((keys, np.zeros_like(keys)))
+        spans = np.concatenate((spans, np.zeros_like(spans)))
+        table = np.full(4 * capacity, -1, np.int64)
+        _fill(table, keys, counts[OPS])
+    found = counts[OPS]
+    return (
+        int(counts[ROW]),
+        int(counts[AGGREGATED]),
+        int(counts[NEGATIVE]),
+        keys[:found, 0].astype(np.int64),
+        spans[:found],
+        int(counts[BROKE_AT]),
+    )
+
+
+@borrowing
+def _fill(table, keys, count):
+    for i in range(count):
+        table[find_slot(table, keys, np.int64(keys[i, 0]), keys[i, 1], keys[i, 2])] = i
+
+
+@borrowing
+def _scan(
+    buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids,
+    start, duration, op, numbers, table, keys, spans, counts,
+):  # fmt: skip
+    """`scan_events` until the end, damage, or a new op that has no room (FULL); returns where."""
     slots = len(number_ids)
     while at < end:
         number, wire, value, length, behind = field(buffer, at, end)
         if behind < 0:
-            broke_at = np.int64(at)
-            break
+            counts[BROKE_AT] = at
+            return at
         if number != 4 or wire != 2:
             at = behind
             continue
+        row = counts[ROW]
         inner = value
         stop = value + length
         metadata = np.int64(0)
@@ -210,8 +250,8 @@ def scan_events(
         while inner < stop:
             tag, kind, content, size, inner_next = field(buffer, inner, stop)
             if inner_next < 0:
-                broke_at = np.int64(inner)
-                break
+                counts[BROKE_AT] = inner
+                return at
             if kind == 0:
                 if tag == 1:
                     metadata = content
@@ -230,8 +270,8 @@ def scan_events(
                 while position < stat_end:
                     s_tag, s_kind, s_value, s_size, position = field(buffer, position, stat_end)
                     if position < 0:
-                        broke_at = np.int64(content)
-                        break
+                        counts[BROKE_AT] = content
+                        return at
                     if s_kind == 0:
                         if s_tag == 1:
                             stat = s_value
@@ -240,8 +280,6 @@ def scan_events(
                             stat_hash = np.uint64(s_value) + np.uint64(s_tag)
                     else:
                         stat_hash = hash_bytes(buffer, s_value, s_value + s_size)
-                if broke_at >= 0:
-                    break
                 for slot in range(slots):
                     if number_ids[slot] == stat:
                         numbers[slot, row] = stat_value
@@ -254,12 +292,10 @@ def scan_events(
                         first += salted
                         second += mix(salted ^ np.uint64(0xD1B54A32D192ED03))
             inner = inner_next
-        if broke_at >= 0:
-            break
         if occurrences:
-            aggregated += 1
+            counts[AGGREGATED] += 1
         elif length_ps < 0:
-            negative += 1
+            counts[NEGATIVE] += 1
         else:
             if not anchored:
                 first = np.uint64(0)
@@ -267,33 +303,20 @@ def scan_events(
             place = find_slot(table, keys, metadata, first, second)
             index = table[place]
             if index < 0:
-                if found == capacity:
-                    capacity *= 2
-                    larger_keys = np.zeros((capacity, 3), np.uint64)
-                    larger_keys[:found] = keys
-                    keys = larger_keys
-                    larger_spans = np.zeros((capacity, 2), np.int64)
-                    larger_spans[:found] = spans
-                    spans = larger_spans
-                    table = np.full(capacity * 4, -1, np.int64)
-                    for i in range(found):
-                        again = find_slot(table, keys, np.int64(keys[i, 0]), keys[i, 1], keys[i, 2])
-                        table[again] = i
-                    place = find_slot(table, keys, metadata, first, second)
-                keys[found, 0] = np.uint64(metadata)
-                keys[found, 1] = first
-                keys[found, 2] = second
-                spans[found, 0] = value
-                spans[found, 1] = stop
-                table[place] = found
-                index = found
-                found += 1
+                index = counts[OPS]
+                if index == len(keys):
+                    counts[FULL] = 1
+                    return at
+                keys[index, 0] = np.uint64(metadata)
+                keys[index, 1] = first
+                keys[index, 2] = second
+                spans[index, 0] = value
+                spans[index, 1] = stop
+                table[place] = index
+                counts[OPS] += 1
             start[row] = offset + shift_ps
             duration[row] = length_ps
             op[row] = index
-            row += 1
+            counts[ROW] += 1
         at = behind
-    ids = np.empty(found, np.int64)
-    for i in range(found):
-        ids[i] = np.int64(keys[i, 0])
-    return row, aggregated, negative, ids, spans[:found].copy(), broke_at
+    return at

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +24,6 @@ from marin_profile.timeline import (
 )
 
 SOURCE_FORMAT = "xplane_pb"
-
-
-# Lines scanned at a time; the scan holds no GIL.
-WORKERS = 2
-# Below this many events threads cost more than they save.
-FEW_EVENTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -56,15 +48,6 @@ class _StatIds:
 
 
 @dataclass(frozen=True)
-class _LineTask:
-    plane: int
-    line: RawLine
-    ids: _StatIds
-    describe: OpDecoder
-    shift_ps: int
-
-
-@dataclass(frozen=True)
 class _ScannedLine:
     """The events of one line: columns, sparse numbers by slot (rows count from the line's first
     event), and for each distinct op its metadata id and its first event."""
@@ -79,26 +62,26 @@ class _ScannedLine:
     broke_at: int
 
 
-def _scan(buffer: Buffer, task: _LineTask) -> _ScannedLine:
-    count = task.line.count
+def _scan(buffer: Buffer, line: RawLine, ids: _StatIds, shift_ps: int) -> _ScannedLine:
+    count = line.count
     start, duration = np.empty(count, np.int64), np.empty(count, np.int64)
     op = np.empty(count, np.int32)
-    numbers = np.empty((len(task.ids.slots), count + 1), np.int64)
+    numbers = np.empty((len(ids.slots), count + 1), np.int64)
     written, aggregated, negative, metadata, spans, broke_at = scan_events(
         buffer,
-        task.line.span[0],
-        task.line.span[1],
-        task.shift_ps,
-        task.ids.numbers,
-        task.ids.keys,
-        task.ids.anchors,
+        line.span[0],
+        line.span[1],
+        shift_ps,
+        ids.numbers,
+        ids.keys,
+        ids.anchors,
         start,
         duration,
         op,
         numbers,
     )
     sparse = {}
-    for slot, values in zip(task.ids.slots, numbers[:, :written], strict=True):
+    for slot, values in zip(ids.slots, numbers[:, :written], strict=True):
         present = values != MISSING
         if EVENT_NUMBERS[slot] == "device_duration_ps":
             present &= values >= 0
@@ -143,49 +126,26 @@ class EventColumns:
     @staticmethod
     def read(buffer: Buffer, planes: list[RawPlane]) -> EventColumns:
         columns = EventColumns(planes)
-        tasks = [
-            _LineTask(
-                plane=index,
-                line=line,
-                ids=ids,
-                describe=describe,
-                shift_ps=(line.timestamp_ns - columns.base_ns) * PS_PER_NS,
-            )
-            for index, plane in enumerate(planes)
-            for ids in [_StatIds.of(plane)]
-            for describe in [OpDecoder(buffer, plane, keep_event_stats=bool(len(ids.keys)))]
-            for line in plane.lines
-        ]
-        for task, scanned in zip(tasks, columns._scan_all(buffer, tasks), strict=True):
-            columns._add(task, scanned)
+        for index, plane in enumerate(planes):
+            ids = _StatIds.of(plane)
+            describe = OpDecoder(buffer, plane, keep_event_stats=bool(len(ids.keys)))
+            for line in plane.lines:
+                shift_ps = (line.timestamp_ns - columns.base_ns) * PS_PER_NS
+                columns._add(index, line, describe, _scan(buffer, line, ids, shift_ps))
         return columns
 
-    def _scan_all(self, buffer: Buffer, tasks: list[_LineTask]) -> Iterator[_ScannedLine]:
-        """In the order of `tasks`, a few ahead of the consumer."""
-        if len(self.start) < FEW_EVENTS:
-            yield from (_scan(buffer, task) for task in tasks)
-            return
-        with ThreadPoolExecutor(WORKERS) as pool:
-            pending: deque[Future[_ScannedLine]] = deque()
-            for task in tasks:
-                pending.append(pool.submit(_scan, buffer, task))
-                if len(pending) > WORKERS:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-
-    def _add(self, task: _LineTask, scanned: _ScannedLine) -> None:
+    def _add(self, plane: int, line: RawLine, describe: OpDecoder, scanned: _ScannedLine) -> None:
         first, last = self.filled, self.filled + len(scanned.start)
         for reason, count in scanned.dropped.items():
             if count:
                 self.dropped[reason] = self.dropped.get(reason, 0) + count
         if scanned.broke_at != BROKEN:
             self.notes.append(
-                f"Line {task.line.name!r} is damaged at byte {scanned.broke_at:,}: later events "
+                f"Line {line.name!r} is damaged at byte {scanned.broke_at:,}: later events "
                 "are lost."
             )
         to_global = [
-            self.ops.setdefault(task.describe(metadata, event), len(self.ops))
+            self.ops.setdefault(describe(metadata, event), len(self.ops))
             for metadata, event in zip(scanned.metadata, scanned.first_events, strict=True)
         ]
         self.start[first:last] = scanned.start
@@ -196,8 +156,7 @@ class EventColumns:
             self.sparse_rows[slot].append(rows + first)
             self.sparse_values[slot].append(values)
         self.filled = last
-        line = task.line
-        self.lines.append(Line(task.plane, line.id, line.name, first, last - first))
+        self.lines.append(Line(plane, line.id, line.name, first, last - first))
 
     def _sparse(self, slot: int) -> Sparse:
         if not self.sparse_rows[slot]:
