@@ -115,7 +115,8 @@ def test_an_export_that_stops_at_a_cap(
     assert timeline.truncated == bool(expected)
     if expected:
         assert timeline.notes == (
-            "truncated: the export stops at 10 events; totals are lower bounds.",
+            "truncated: the export stops at 10 events; it covers only until 0.000010 s, totals are "
+            "lower bounds.",
         )
 
 

@@ -10,6 +10,7 @@ Contract
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -82,6 +83,7 @@ def cli(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; exits the process."""
+    gc.disable()  # one command and gone: looking for cycles takes a tenth of its time
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -64,6 +64,7 @@ def command(
         note(line)
     return_large_blocks()
     import_numba()
+    from marin_profile.cli.progress import working_on
     from marin_profile.pipeline import SummarizeOptions, summarize_capture
 
     options = SummarizeOptions(
@@ -72,4 +73,6 @@ def command(
         breakdown_mode=breakdown_mode,
         stamp=stamp,
     )
-    emit(summarize_capture(capture, options).to_json(), output)
+    with working_on(capture):
+        summary = summarize_capture(capture, options)
+    emit(summary.to_json(), output)

@@ -28,6 +28,7 @@ from marin_profile.timeline import Int64s, Line, Sparse, Timeline
 
 SOURCE_FORMAT = "perfetto_trace_json"
 
+PS_PER_SECOND = 1_000_000_000_000
 EXPORT_CAPS = (1_000_000, 5_000_000)
 JAX_PROCESSES = ("/device:", "/host:")
 TORCH_KEYS = {"schemaVersion", "deviceProperties", "traceName", "distributedInfo"}
@@ -236,7 +237,11 @@ def _timeline(events: Events, notes: list[str]) -> Timeline:
     start = columns.take_starts()
     cap = _reached_cap(events, lines, start, columns.duration)
     if cap:
-        notes.append(f"truncated: the export stops at {cap:,} events; totals are lower bounds.")
+        until = _complete_until(lines, start, columns.duration)
+        notes.append(
+            f"truncated: the export stops at {cap:,} events; it covers only until "
+            f"{until / PS_PER_SECOND:.6f} s, totals are lower bounds."
+        )
     ids = dict(zip(ID_KEYS, map(_sparse, columns.id_rows, columns.id_values), strict=True))
     device_start = _device_times(ids["device_offset_ps"])
     if len(device_start):
@@ -273,14 +278,25 @@ def _reached_cap(events: Events, lines: tuple[Line, ...], start: Int64s, duratio
     return 0
 
 
-def _ends_ragged(lines: tuple[Line, ...], start: Int64s, duration: Int64s) -> bool:
-    """Whether a line with at least 1 % of the events ends in the first 80 % of the capture."""
+def _large_line_ends(lines: tuple[Line, ...], start: Int64s, duration: Int64s) -> list[int]:
+    """When each line with at least 1 % of the events ends."""
     ends = []
     for line in lines:
         if line.count * 100 >= len(start):
             rows = slice(line.first, line.first + line.count)
             ends.append(int((start[rows] + duration[rows]).max()))
+    return ends
+
+
+def _ends_ragged(lines: tuple[Line, ...], start: Int64s, duration: Int64s) -> bool:
+    """Whether a large line ends in the first 80 % of the capture."""
+    ends = _large_line_ends(lines, start, duration)
     return bool(ends) and min(ends) * 5 < max(ends) * 4
+
+
+def _complete_until(lines: tuple[Line, ...], start: Int64s, duration: Int64s) -> int:
+    """Until when no large line has ended, picoseconds."""
+    return min(_large_line_ends(lines, start, duration), default=0)
 
 
 def _sparse(rows: Int64s, values: Int64s) -> Sparse:
