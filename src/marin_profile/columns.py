@@ -37,6 +37,14 @@ def counts_of(index, size):
     return counts
 
 
+def moved_to_clock(anchors: Int64s, shifts: Int64s, points: Int64s) -> Int64s:
+    """Points moved from one clock to another: each by the shift of the last anchor at or before
+    it, or of the first anchor."""
+    order = np.argsort(anchors, kind="stable")
+    at = np.searchsorted(anchors[order], points, side="right") - 1
+    return points + shifts[order][np.clip(at, 0, None)]
+
+
 @jit
 def extent_by(index, start, end, size):
     """Least start and greatest end of the rows of each group 0..size-1 (-1 is no group). Groups

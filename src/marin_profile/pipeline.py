@@ -18,7 +18,8 @@ from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
 from marin_profile.analysis.host import HostPart, analyse_host
 from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
 from marin_profile.errors import BrokenInputError, CannotAnswerError, UsageError
-from marin_profile.readers import XPLANE, read_timeline
+from marin_profile.formats import XPLANE
+from marin_profile.readers import read_timeline
 from marin_profile.schema import ProfileSummary
 from marin_profile.sources import open_file, resolve
 from marin_profile.timeline import Timeline

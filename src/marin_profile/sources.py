@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from marin_profile.errors import BrokenInputError, NotFoundError, UsageError
+from marin_profile.formats import TRACE_JSON, XPLANE
 from marin_profile.storage import (
     base_name,
     file_size,
@@ -33,8 +34,6 @@ from marin_profile.storage import (
     plain,
 )
 
-XPLANE = "xplane_pb"
-TRACE_JSON = "perfetto_trace_json"
 UNNAMED_HOST = "unnamed"
 
 STAMP_FORMAT = "%Y_%m_%d_%H_%M_%S"

@@ -20,7 +20,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.columns import find_sorted
+from marin_profile.columns import find_sorted, moved_to_clock
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
@@ -112,9 +112,9 @@ class Sparse:
 class Timeline:
     """One host's events. See the module docstring for units, clocks and order.
 
-    `hlo` maps a program id to its instructions by name. `origin_ns` is the epoch time in
-    nanoseconds of `start == 0` where the file tells it. `dropped` counts events left out, by
-    reason; `notes` are warnings for people, one sentence each.
+    `hlo` maps a program id to its instructions by name. `profile_start_ns` and `profile_stop_ns`
+    are epoch nanoseconds where the file tells them. `dropped` counts events left out, by reason;
+    `notes` are warnings for people, one sentence each.
     """
 
     source_format: str
@@ -165,13 +165,7 @@ class Timeline:
         has_duration, duration = self.device_duration.find(rows)
         duration = np.where(has_duration, duration, self.duration[rows])
         if not has.all():
-            start = self._placed(rows, has, start)
+            known = self.start[rows[has]]
+            placed = moved_to_clock(known, start[has] - known, self.start[rows])
+            start = np.where(has, start, placed)
         return start, duration
-
-    def _placed(self, rows: Int64s, has: NDArray[np.bool_], start: Int64s) -> Int64s:
-        known = rows[has]
-        order = np.argsort(self.start[known], kind="stable")
-        anchors = self.start[known][order]
-        shifts = start[has][order] - anchors
-        at = np.clip(np.searchsorted(anchors, self.start[rows], side="right") - 1, 0, None)
-        return np.where(has, start, self.start[rows] + shifts[at])

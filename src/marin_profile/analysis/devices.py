@@ -32,7 +32,7 @@ from marin_profile.analysis.planes import (
     unknown_lines,
 )
 from marin_profile.classify import is_sync_entry
-from marin_profile.columns import distinct, is_sorted, sum_by
+from marin_profile.columns import distinct, is_sorted, moved_to_clock, sum_by
 from marin_profile.intervals import self_pieces
 from marin_profile.timeline import Int64s, Line, Plane, Timeline
 
@@ -80,10 +80,7 @@ class DeviceOps:
     def to_device_clock(self, points: Int64s) -> Int64s:
         """Event-clock times on the device clock, by the shift of the op that started last."""
         event_start = self.event_start
-        order = np.argsort(event_start, kind="stable")
-        at = np.searchsorted(event_start[order], points, side="right") - 1
-        shifts = (self.start - event_start)[order]
-        return points + shifts[np.clip(at, 0, None)]
+        return moved_to_clock(event_start, self.start - event_start, points)
 
     @property
     def window(self) -> tuple[int, int]:

@@ -8,7 +8,8 @@ from marin_profile import schema
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import CaptureFacts, Context, us
-from marin_profile.readers import JSON_LACKS, XPLANE
+from marin_profile.formats import XPLANE
+from marin_profile.readers import JSON_LACKS
 
 COMMAND_BUFFER = "command_buffer"
 UNATTRIBUTED_LIMIT = 100

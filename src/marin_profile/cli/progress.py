@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from marin_profile.cli.options import note
+from marin_profile.formats import TRACE_JSON, XPLANE
 from marin_profile.sources import Capture
 
 # From here on the size is worth a word before the work starts.
@@ -14,7 +15,7 @@ LARGE_BYTES = 500_000_000
 QUIET_SECONDS = 4.0
 
 # Peak memory per byte of file, above what every run takes; measured on 90 MB of each.
-_MEMORY_PER_BYTE = {"xplane_pb": 2.5, "perfetto_trace_json": 3.5}
+_MEMORY_PER_BYTE = {XPLANE: 2.5, TRACE_JSON: 3.5}
 
 
 @contextmanager

@@ -6,9 +6,6 @@ from typing import BinaryIO
 
 from marin_profile.timeline import Timeline
 
-XPLANE = "xplane_pb"
-TRACE_JSON = "perfetto_trace_json"
-
 # What a trace JSON leaves out of the XPlane that it was made from.
 JSON_LACKS = (
     "events of async lines (their threads are named, but empty)",

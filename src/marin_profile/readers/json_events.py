@@ -52,6 +52,7 @@ from marin_profile.readers.json_scan import (
 )
 from marin_profile.readers.json_stream import MAX_OBJECT, Window
 from marin_profile.readers.json_text import CUT
+from marin_profile.readers.op_stats import describe_op
 from marin_profile.timeline import Op
 
 # Objects per call of the scanner, entries of a new table, rows by which a column grows.
@@ -255,22 +256,8 @@ class _Scan:
         events.tracks = [(pid, tid) for pid, tid in ids.tolist()]
 
     def _decode_op(self, spans: list[list[int]]) -> Op:
-        texts = dict(zip(("", *OP_KEYS), map(self._text, spans), strict=True))
-        return Op(
-            name=texts[""],
-            long_name=texts["long_name"],
-            hlo_op=texts["hlo_op"],
-            module=texts["hlo_module"],
-            program_id=_unsigned(texts["program_id"]),
-            category=texts["hlo_category"],
-            scope_hints=tuple(hint for hint in (texts["tf_op"], texts["name"]) if hint),
-            source=texts["source"],
-            shape=texts["shape_with_layout"],
-            flops=_amount(texts["flops"]),
-            model_flops=_amount(texts["model_flops"]),
-            bytes_accessed=_amount(texts["bytes_accessed"]),
-            memcpy_details=texts["memcpy_details"],
-        )
+        name, *texts = map(self._text, spans)
+        return describe_op(name, dict(zip(OP_KEYS, texts, strict=True)))
 
     def _text(self, span: list[int]) -> str:
         return decode(self.window.bytes_at(*span)) if span[0] >= 0 else ""
@@ -296,22 +283,3 @@ def decode(raw: bytes) -> str:
     except ValueError:
         return text[1:-1]
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _unsigned(text: str) -> int | None:
-    try:
-        return int(text) % (1 << 64)
-    except ValueError:
-        return None
-
-
-def _amount(text: str) -> int | None:
-    """A count that fits int64; None if it is missing, negative or no number."""
-    try:
-        value = int(text)
-    except ValueError:
-        try:
-            value = int(float(text))
-        except (ValueError, OverflowError):
-            return None
-    return value if 0 <= value < 1 << 63 else None

@@ -15,9 +15,6 @@ from marin_profile.readers.json_events import Events
 from marin_profile.readers.json_scan import MAX_SPAN_US
 from marin_profile.timeline import PS_PER_US, Int32s, Int64s, Line, Op, Plane
 
-# On the host an event describes an op only if it has one of these.
-OP_ANCHORS = ("hlo_op", "category", "long_name", "memcpy_details")
-
 
 @borrowing
 def line_runs(line, first, count):
@@ -114,7 +111,12 @@ class Columns:
 
 
 def without_host_args(ops: list[Op], columns: Columns, host: NDArray[np.bool_]) -> list[Op]:
-    loose = [at for at, op in enumerate(ops) if not any(getattr(op, key) for key in OP_ANCHORS)]
+    """Host events describe an op only if they have an anchor (see op_stats)."""
+    loose = [
+        at
+        for at, op in enumerate(ops)
+        if not (op.hlo_op or op.category or op.long_name or op.memcpy_details)
+    ]
     on_device = np.zeros(len(ops), np.bool_)
     on_device[columns.op[~host[columns.line]]] = True
     stripped = list(ops)

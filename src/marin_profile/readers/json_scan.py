@@ -24,6 +24,7 @@ from marin_profile.readers.json_text import (
     string_end,
     value_end,
 )
+from marin_profile.readers.op_stats import EVENT_NUMBERS, OP_STATS
 
 CLOSED = -3
 FULL = -4
@@ -31,32 +32,11 @@ FULL = -4
 # What is read of an object: its own keys; of `args`, ids (a column each); what belongs to the op.
 EVENT_KEYS = ("ph", "pid", "tid", "ts", "dur", "cat", "args")
 PH, PID, TID, TS, DUR, CAT, ARGS = range(7)
-ID_KEYS = (
-    "device_offset_ps",
-    "device_duration_ps",
-    "run_id",
-    "correlation_id",
-    "step_num",
-    "device_ordinal",
-)
+ID_KEYS = EVENT_NUMBERS
 NUM_IDS = len(ID_KEYS)
 FIRST_ID = len(EVENT_KEYS)
 NAME = FIRST_ID + NUM_IDS
-OP_KEYS = (
-    "long_name",
-    "hlo_op",
-    "hlo_module",
-    "program_id",
-    "hlo_category",
-    "tf_op",
-    "name",
-    "source",
-    "shape_with_layout",
-    "flops",
-    "model_flops",
-    "bytes_accessed",
-    "memcpy_details",
-)
+OP_KEYS = OP_STATS
 NUM_OP_FIELDS = 1 + len(OP_KEYS)
 ARG_NAME = NAME + 1 + OP_KEYS.index("name")
 TORCH_ID = NAME + NUM_OP_FIELDS

@@ -19,14 +19,13 @@ from typing import BinaryIO
 import numpy as np
 
 from marin_profile.errors import BrokenInputError
+from marin_profile.formats import TRACE_JSON
 from marin_profile.readers.json_events import Events, scan
 from marin_profile.readers.json_layout import Columns, distinct_ops, without_host_args
 from marin_profile.readers.json_scan import ID_KEYS
 from marin_profile.readers.json_stream import Window
 from marin_profile.readers.json_text import BAD, CUT, skip_space, string_end, value_end
 from marin_profile.timeline import Int64s, Line, Sparse, Timeline
-
-SOURCE_FORMAT = "perfetto_trace_json"
 
 PS_PER_SECOND = 1_000_000_000_000
 EXPORT_CAPS = (1_000_000, 5_000_000)
@@ -248,7 +247,7 @@ def _timeline(events: Events, notes: list[str]) -> Timeline:
         values = device_start.values - device_start.values.min()
         device_start = _sparse(device_start.rows, values)
     return Timeline(
-        source_format=SOURCE_FORMAT,
+        source_format=TRACE_JSON,
         planes=planes,
         lines=lines,
         ops=ops,

@@ -20,16 +20,6 @@ WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_FIXED32 = 0, 1, 2, 5
 # Columns of a `walk` row: number, wire type, value (varint or content offset), content length.
 FIELD, WIRE, VALUE, LENGTH = 0, 1, 2, 3
 
-# Slots of the per-event numbers, in the order of `scan_events`' columns.
-EVENT_NUMBERS = (
-    "device_offset_ps",
-    "device_duration_ps",
-    "run_id",
-    "correlation_id",
-    "step_num",
-    "device_ordinal",
-)
-
 
 @borrowing
 def varint(buffer, at, end):

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marin_profile.formats import XPLANE
 from marin_profile.readers.hlo import Buffer, Span
-from marin_profile.readers.wire import BROKEN, EVENT_NUMBERS, MISSING, scan_events
-from marin_profile.readers.xplane_ops import OP_ANCHORS, OP_STATS, OpDecoder
+from marin_profile.readers.op_stats import EVENT_NUMBERS, OP_ANCHORS, OP_STATS
+from marin_profile.readers.wire import BROKEN, MISSING, scan_events
+from marin_profile.readers.xplane_ops import OpDecoder
 from marin_profile.readers.xplane_planes import RawLine, RawPlane
 from marin_profile.timeline import (
     PS_PER_NS,
@@ -22,8 +24,6 @@ from marin_profile.timeline import (
     Sparse,
     Timeline,
 )
-
-SOURCE_FORMAT = "xplane_pb"
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class EventColumns:
                 device_start.rows, device_start.values - device_start.values.min()
             )
         return Timeline(
-            source_format=SOURCE_FORMAT,
+            source_format=XPLANE,
             planes=planes,
             lines=tuple(self.lines),
             ops=tuple(self.ops),

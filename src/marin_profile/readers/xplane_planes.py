@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from marin_profile.readers.hlo import Buffer, Span, fields, text
+from marin_profile.readers.op_stats import Stat
 from marin_profile.readers.wire import (
     BROKEN,
     FIELD,
@@ -22,7 +23,6 @@ from marin_profile.readers.wire import (
     walk,
 )
 
-Stat = int | float | str | bytes
 DOUBLE_BYTES = 8
 
 
