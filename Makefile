@@ -1,0 +1,65 @@
+# Needs Python >= 3.11 and git; everything else goes into $(VENV).
+PYTHON ?= python3
+VENV ?= .venv
+# Sample profiles for the tests that want real ones, and the reference tables beside them.
+TRACES ?= ../shared/traces
+REFERENCE ?= ../shared/reference
+PYTEST_ARGS ?= -n 2 --dist loadgroup
+
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	--constraint constraints.txt
+DEMO_READY := $(VENV)/.demo-ready
+DEV_READY := $(VENV)/.dev-ready
+
+ifneq ($(wildcard $(TRACES)/.),)
+export MARIN_PROFILE_TRACES ?= $(abspath $(TRACES))
+endif
+ifneq ($(wildcard $(REFERENCE)/.),)
+export MARIN_PROFILE_REFERENCE ?= $(abspath $(REFERENCE))
+endif
+
+.PHONY: demo install test lint format bench clean distclean
+
+demo: $(DEMO_READY)
+	rm -rf demo_out
+	$(BIN)/python scripts/demo.py
+
+install: $(DEV_READY)
+
+test: $(DEV_READY)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(DEV_READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(DEV_READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(DEV_READY)
+	$(BIN)/python scripts/bench.py
+
+clean:
+	rm -rf demo_out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv*
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python >= 3.11 is needed, $(PYTHON) is %d.%d: name another with PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) --upgrade pip
+
+$(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing marin-profile and Levanter into $(VENV) (a minute or two, once)"
+	$(PIP_INSTALL) --editable ".[levanter]"
+	@touch $@
+
+$(DEV_READY): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing marin-profile, Levanter and the test tools into $(VENV) (a minute or two, once)"
+	$(PIP_INSTALL) --editable ".[levanter,wandb,gcs,dev]"
+	@touch $@

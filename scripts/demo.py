@@ -1,0 +1,210 @@
+"""From a training to answers: `python scripts/demo.py`, or with Levanter's flags.
+
+Trains a small model with Levanter on the CPU, data parallel over eight forced host devices,
+profiles a window of steps, lets the capture be summarised while training goes on, then prints the
+head of the report and the answers to three questions. Needs no accelerator, account or network.
+"""
+
+import os
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+
+import logging
+import subprocess
+import time
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+
+import equinox as eqx
+import haliax as hax
+import jax
+import levanter.config
+import levanter.trainer
+import numpy as np
+from haliax.jax_utils import named_call
+from levanter.data.dataset import ListAsyncDataset
+from levanter.optim.config import AdamConfig
+from levanter.trainer import Trainer, TrainerConfig
+
+from marin_profile.levanter import ProfilerConfig, install
+
+CONFIG = Path(__file__).parent.parent / "configs" / "demo.yaml"
+REPORT_LINES = 40
+QUESTIONS = (
+    "what are the top 5 ops by exclusive time?",
+    "is communication or compute dominating, and which collective is worst?",
+    "what should we try next?",
+)
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    vocab_size: int = 512
+    features: int = 128
+    hidden: int = 512
+    blocks: int = 2
+    sequence_length: int = 64
+
+    @property
+    def Vocab(self) -> hax.Axis:
+        return hax.Axis("vocab", self.vocab_size)
+
+    @property
+    def Features(self) -> hax.Axis:
+        return hax.Axis("features", self.features)
+
+    @property
+    def Hidden(self) -> hax.Axis:
+        return hax.Axis("hidden", self.hidden)
+
+    @property
+    def Pos(self) -> hax.Axis:
+        return hax.Axis("position", self.sequence_length)
+
+
+@dataclass
+class DemoConfig:
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+    optimizer: AdamConfig = field(default_factory=AdamConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    profiler: ProfilerConfig = field(default_factory=ProfilerConfig)
+
+
+class Block(eqx.Module):
+    norm: hax.nn.LayerNorm
+    up: hax.nn.Linear
+    down: hax.nn.Linear
+
+    @staticmethod
+    def init(config: ModelConfig, key) -> "Block":
+        up_key, down_key = jax.random.split(key)
+        return Block(
+            norm=hax.nn.LayerNorm.init(config.Features),
+            up=hax.nn.Linear.init(config.Features, config.Hidden, key=up_key),
+            down=hax.nn.Linear.init(config.Hidden, config.Features, key=down_key),
+        )
+
+    def __call__(self, x):
+        with jax.named_scope("norm"):
+            h = self.norm(x)
+        with jax.named_scope("mlp_up"):
+            h = hax.nn.gelu(self.up(h))
+        with jax.named_scope("mlp_down"):
+            return x + self.down(h)
+
+
+class NextToken(eqx.Module):
+    embedding: hax.nn.Embedding
+    blocks: list[Block]
+    head: hax.nn.Linear
+
+    @staticmethod
+    def init(config: ModelConfig, key) -> "NextToken":
+        embed_key, head_key, *block_keys = jax.random.split(key, config.blocks + 2)
+        return NextToken(
+            embedding=hax.nn.Embedding.init(config.Vocab, config.Features, key=embed_key),
+            blocks=[Block.init(config, k) for k in block_keys],
+            head=hax.nn.Linear.init(config.Features, config.Vocab, key=head_key),
+        )
+
+    @named_call
+    def __call__(self, tokens):
+        with jax.named_scope("embed"):
+            x = self.embedding(tokens)
+        for i, block in enumerate(self.blocks):
+            with jax.named_scope(f"block_{i}"):
+                x = block(x)
+        with jax.named_scope("head"):
+            return self.head(x)
+
+
+class Example(eqx.Module):
+    tokens: hax.NamedArray
+    targets: hax.NamedArray
+
+
+def loss_fn(model: NextToken, batch: Example, *, key=None):
+    logits = model(batch.tokens)
+    Vocab = model.embedding.Vocab
+    with jax.named_scope("loss"):
+        targets = hax.nn.one_hot(batch.targets, Vocab, dtype=logits.dtype)
+        return hax.nn.cross_entropy_loss(logits, Vocab, targets)
+
+
+def made_up_text(config: ModelConfig, count: int) -> list[Example]:
+    """Sequences where most tokens follow from the one before, so that there is a loss to lower."""
+    rng = np.random.default_rng(0)
+    size = (count, config.sequence_length + 1)
+    text = rng.integers(config.vocab_size, size=size, dtype=np.int32)
+    follows = rng.random(size) < 0.9
+    for i in range(config.sequence_length):
+        text[:, i + 1] = np.where(
+            follows[:, i], (3 * text[:, i] + 1) % config.vocab_size, text[:, i + 1]
+        )
+    return [
+        Example(hax.named(row[:-1], config.Pos), hax.named(row[1:], config.Pos)) for row in text
+    ]
+
+
+def train(config: DemoConfig) -> Path:
+    """Train and profile; returns the folder that holds summary and report."""
+    levanter.trainer.initialize(config)
+    optimizer = config.optimizer.build(config.trainer.num_train_steps)
+    data = ListAsyncDataset(made_up_text(config.model, 128))
+    losses: list[float] = []
+    beside: list[int] = []
+    with Trainer(config.trainer, optimizer, loss_fn) as trainer:
+        callback = install(trainer, config.profiler)
+        if callback is None:
+            sys.exit("the profiler is off, or its window lies behind the last step")
+        trainer.add_hook(lambda info: losses.append(info.loss), every=1)
+        trainer.add_hook(
+            lambda info: beside.append(info.step) if callback.ingesting else None, every=1
+        )
+        model_key, training_key = jax.random.split(jax.random.PRNGKey(config.trainer.seed))
+        state = trainer.initial_state(
+            training_key, model_init=lambda: NextToken.init(config.model, model_key)
+        )
+        trainer.train(state, cycle(trainer.data_loader(data)))
+    trainer.tracker.finish()
+    say(f"trained {config.trainer.num_train_steps} steps, loss {losses[0]:.2f} -> {losses[-1]:.2f}")
+    say(f"{len(beside)} training steps ran while the profile was being summarised")
+    return callback.output_dir
+
+
+def show(output_dir: Path) -> None:
+    summary, report = output_dir / "profile_summary.json", output_dir / "profile_report.md"
+    say(f"{report}, first {REPORT_LINES} lines:")
+    print("\n".join(report.read_text().splitlines()[:REPORT_LINES]))
+    for question in QUESTIONS:
+        say(question)
+        query = [sys.executable, "-m", "marin_profile", "query", "--summary", str(summary)]
+        subprocess.run([*query, "--question", question], check=True)
+
+
+def say(line: str) -> None:
+    print(f"\n== {line}", flush=True)
+
+
+def main() -> None:
+    arguments = sys.argv[1:] or ["--config_path", str(CONFIG)]
+    started = time.time()
+    output_dir = levanter.config.main(args=arguments)(train)()
+    missing = [
+        path
+        for name in ("profile_summary.json", "profile_report.md")
+        if not (path := output_dir / name).exists() or path.stat().st_mtime < started
+    ]
+    if missing:
+        log = output_dir / "profile_ingest.log"
+        sys.exit(f"not written: {', '.join(map(str, missing))}; see {log}")
+    show(output_dir)
+    say(f"done in {time.time() - started:.0f} s; everything is in {output_dir}/")
+
+
+if __name__ == "__main__":
+    logging.getLogger("marin_profile").setLevel(logging.INFO)
+    main()
