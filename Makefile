@@ -40,7 +40,7 @@ format: $(DEV_READY)
 	$(BIN)/ruff format .
 
 bench: $(DEV_READY)
-	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/bench.py summarize
 
 clean:
 	rm -rf demo_out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

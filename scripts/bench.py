@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CAPTURE = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00"
+QUESTION = "top 5 ops by exclusive time"
 PERIOD_PS = 100_000_000_000_000  # longer than the capture, so that repeats do not overlap
 
 
@@ -59,7 +60,6 @@ def bench_summarize(options: argparse.Namespace) -> None:
         )
     if not large_json.exists():
         _write_json(large_json, folder / "host0.trace.json.gz", options.events)
-    summary = options.cache / "summary.json"
     cases = [
         ("v6e 25 k, xplane", folder / "host0.xplane.pb"),
         ("v6e 25 k, json.gz", folder / "host0.trace.json.gz"),
@@ -67,7 +67,10 @@ def bench_summarize(options: argparse.Namespace) -> None:
         (f"repeated {options.events:,}, json.gz", large_json),
     ]
     print(f"{'case':34} {'wall s':>8} {'peak MB':>8}   {'peer s':>8} {'peer MB':>8}   ratio")
+    summaries = []
     for title, path in cases:
+        summary = options.cache / f"{path.name}.summary.json"
+        summaries.append(summary)
         flag = "--xplane-file" if path.suffix == ".pb" else "--trace-file"
         ours = _best(
             [
@@ -83,12 +86,10 @@ def bench_summarize(options: argparse.Namespace) -> None:
             options.repeat,
         )
         _line(title, ours, _peer_summarize(options, path))
-    ours = _best(
-        [sys.executable, "-m", "marin_profile", "query", "--summary", str(summary),
-         "--question", "top 5 ops by exclusive time"],
-        options.repeat,
-    )  # fmt: skip
-    _line("query", ours, _peer_query(options, summary))
+    for title, summary in (("query, v6e 25 k", summaries[0]), ("query, repeated", summaries[2])):
+        command = ["query", "--summary", str(summary), "--question", QUESTION]
+        ours = _best([sys.executable, "-m", "marin_profile", *command], options.repeat)
+        _line(title, ours, _peer_query(options, summary))
 
 
 def _line(title: str, ours: Measured, peer: Measured | None) -> None:
@@ -123,7 +124,6 @@ def _peer_query(options: argparse.Namespace, summary: Path) -> Measured | None:
     if not options.peer_python:
         return None
     code = "import sys; from marin.profiling.cli import main; sys.exit(main())"
-    question = "top 5 ops by exclusive time"
     return _best(
         [
             options.peer_python,
@@ -133,7 +133,7 @@ def _peer_query(options: argparse.Namespace, summary: Path) -> Measured | None:
             "--summary",
             str(summary),
             "--question",
-            question,
+            QUESTION,
         ],
         1,
     )
