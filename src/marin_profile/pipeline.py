@@ -76,53 +76,26 @@ def summarize_capture(capture: Capture, options: SummarizeOptions | None = None)
     Raises BrokenInputError if no file can be read, CannotAnswerError if no device did any work.
     """
     options = options or SummarizeOptions()
-    parts: list[HostPart] = []
-    files: list[SourceFile] = []
-    notes: list[str] = []
-    jax_version = ""
-    errors: list[BrokenInputError] = []
+    hosts = _Hosts(options)
     for host_file in capture.hosts:
-        try:
-            timeline, file = _read(host_file)
-        except BrokenInputError as error:
-            errors.append(error)
-            notes.append(f"Host {host_file.host} is missing: {error}")
-            continue
-        twin = next((known for known in files if known.sha256 == file.sha256), None)
-        if twin is not None:
-            notes.append(
-                f"{file.name} is byte for byte {twin.name}: it is counted once, as {twin.host}."
-            )
-            continue
-        jax_version = jax_version or _jax_version(timeline)
-        files.append(file)
-        parts.append(
-            analyse_host(
-                timeline,
-                file.host,
-                warmup_steps=options.warmup_steps,
-                older_mode=None
-                if options.breakdown_mode == DEVICE_LEDGER
-                else options.breakdown_mode,
-            )
-        )
-    if not parts:
-        raise errors[0] if errors else BrokenInputError(f"{capture.root} holds no readable file.")
-    _require_device_work(capture, parts)
-    with_work = [part for part in parts if part.devices]
-    notes += [
+        hosts.add(host_file)
+    if not hosts.parts:
+        raise hosts.first_error or BrokenInputError(f"{capture.root} holds no readable file.")
+    _require_device_work(capture, hosts.parts)
+    with_work = [part for part in hosts.parts if part.devices]
+    idle_hosts = [
         f"Host {part.host} shows no device work (host-only profile) and is left out."
-        for part in parts
+        for part in hosts.parts
         if not part.devices
     ]
     summary = assemble(
         with_work,
         CaptureFacts(
             source_path=capture.source_path,
-            files=tuple(files),
-            notes=tuple(notes),
+            files=tuple(hosts.files),
+            notes=(*hosts.notes, *idle_hosts),
             tool_version=_tool_version(),
-            jax_version=jax_version,
+            jax_version=hosts.jax_version,
         ),
         hot_op_limit=options.hot_op_limit,
         breakdown_mode=options.breakdown_mode,
@@ -131,6 +104,52 @@ def summarize_capture(capture: Capture, options: SummarizeOptions | None = None)
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         summary = summary.model_copy(update={"generated_at_utc": now})
     return summary
+
+
+class _Hosts:
+    """The hosts of a capture as they are read, one after the other."""
+
+    def __init__(self, options: SummarizeOptions) -> None:
+        self._options = options
+        self.parts: list[HostPart] = []
+        self.files: list[SourceFile] = []
+        self.notes: list[str] = []
+        self.jax_version = ""
+        self.first_error: BrokenInputError | None = None
+
+    def add(self, host_file: HostFile) -> None:
+        """Read and analyse one host; what cannot be read, or was read already, becomes a note."""
+        try:
+            timeline, file = _read(host_file)
+        except BrokenInputError as error:
+            self.first_error = self.first_error or error
+            self.notes.append(f"Host {host_file.host} is missing: {_portable(error, host_file)}")
+            return
+        twin = next((known for known in self.files if known.sha256 == file.sha256), None)
+        if twin is not None:
+            self.notes.append(
+                f"{file.name} is byte for byte {twin.name}: it is counted once, as {twin.host}."
+            )
+            return
+        mode = self._options.breakdown_mode
+        self.files.append(file)
+        self.jax_version = self.jax_version or _jax_version(timeline)
+        self.parts.append(
+            analyse_host(
+                timeline,
+                file.host,
+                warmup_steps=self._options.warmup_steps,
+                older_mode=None if mode == DEVICE_LEDGER else mode,
+            )
+        )
+
+
+def _portable(message: object, host_file: HostFile) -> str:
+    """The message without folders: a summary must not depend on where the capture lies."""
+    text = str(message)
+    for file in (host_file, *host_file.fallbacks):
+        text = text.replace(file.path, file.name)
+    return text
 
 
 def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
@@ -142,10 +161,9 @@ def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
             timeline, digest = _read_file(candidate.path, candidate.format)
         except BrokenInputError as error:
             first_error = first_error or error
-            failed.append(str(error).replace(candidate.path, candidate.name))
+            failed.append(_portable(error, candidate))
             continue
-        # A summary must not depend on where the folder lies.
-        named = tuple(note.replace(candidate.path, candidate.name) for note in timeline.notes)
+        named = tuple(_portable(note, candidate) for note in timeline.notes)
         timeline = replace(timeline, notes=named)
         notes = [f"Read {candidate.name} instead: {reason}" for reason in failed]
         if timeline.hostname and len(failed) == 0 and _disagrees(host_file.host, timeline.hostname):

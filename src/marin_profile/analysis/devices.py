@@ -186,9 +186,13 @@ def _device(
     is_container = np.array([fact.op_class.is_container for fact in facts], np.bool_)
     order = _nesting_order(start, duration, op, is_container, facts)
     rows, start, duration, op = rows[order], start[order], duration[order], op[order]
-    lane = np.zeros(len(rows), np.int64) if kind == CPU else timeline.line[rows].astype(np.int64)
-    can_contain = is_container[op] if kind == CPU else np.ones(len(op), np.bool_)
-    pieces = _lane_pieces(start, start + duration, lane, can_contain)
+    lane = timeline.line[rows].astype(np.int64)
+    pieces = _lane_pieces(start, start + duration, lane, np.ones(len(op), np.bool_))
+    overlapping = pieces[3]
+    if kind == CPU:
+        # Threads are a pool: an op may contain what another thread ran, if it is a container.
+        one_lane = np.zeros(len(rows), np.int64)
+        pieces = _lane_pieces(start, start + duration, one_lane, is_container[op])
     self_time = sum_by(pieces[2], pieces[1] - pieces[0], len(rows))
     async_rows = [timeline.rows_of(line) for line in lines if line.name.startswith(ASYNC_LINE)]
     executions, execution = find_executions(timeline, kind, rows, op, facts, lines)
@@ -207,7 +211,7 @@ def _device(
         piece_start=pieces[0],
         piece_end=pieces[1],
         piece_owner=pieces[2],
-        overlapping=pieces[3],
+        overlapping=overlapping,
         execution=execution,
         executions=executions,
         steps_line=steps[0] if steps else None,

@@ -1,0 +1,99 @@
+"""What goes wrong with profiles in the field, end to end: files in, summary and answers out."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders_xspace import Space, summary_of
+from marin_profile.queries import answer
+from marin_profile.reports import render_markdown
+from marin_profile.schema import ProfileSummary, parse_summary
+
+
+def summarize(space: Space) -> ProfileSummary:
+    return summary_of(space.analyse())
+
+
+def test_a_collective_booked_on_an_ffi_call_stays_one_with_the_real_scope():
+    space = Space()
+    gpu = space.gpu(0)
+    gpu.kernel(
+        "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        0,
+        10,
+        hlo_op="custom-call.3",
+        module="jit_loss_fn",
+        tf_op="XlaModule:",
+        scope="jit(loss_fn)/jvp()/te_fused_attn_forward_ffi",
+    )
+    (op,) = summarize(space).hot_ops
+    assert op.category == "all-gather"
+    assert op.tf_op_path == "jit(loss_fn)/te_fused_attn_forward_ffi"
+    assert op.pass_ == "forward"
+
+
+def test_copies_alone_are_no_compute_and_no_communication():
+    space = Space()
+    space.gpu(0).kernel("MemcpyH2D", 0, 10).kernel("MemcpyD2H", 20, 5)
+    summary = summarize(space)
+    (row,) = summary.device_ledger
+    assert (row.compute_duration, row.exposed_communication_duration) == (0, 0)
+    assert row.exposed_transfer_by_kind == {"host_to_device": 10.0, "device_to_host": 5.0}
+    assert row.idle_duration == 10.0
+    assert summary.time_breakdown.host.total_duration == 15.0
+    assert summary.communication_ops == []
+    found = answer(summary, "is communication or compute dominating?")
+    (result,) = found["results"]
+    assert result["communication"].startswith("n/a")
+
+
+def test_kernels_of_a_command_buffer_keep_their_time():
+    space = Space()
+    gpu = space.gpu(0)
+    gpu.kernel("gemm_a", 0, 30, correlation=7, hlo_op="command_buffer_3")
+    gpu.kernel("gemm_b", 30, 10, correlation=7, hlo_op="command_buffer_3")
+    gpu.kernel("loop_fusion", 40, 60, correlation=8, hlo_op="loop_fusion.1")
+    summary = summarize(space)
+    assert [(op.name, op.exclusive_duration) for op in summary.hot_ops] == [
+        ("loop_fusion", 60.0),
+        ("gemm_a", 30.0),
+        ("gemm_b", 10.0),
+    ]
+    assert summary.coverage.hlo_attributed_share == 0.6
+    warning = "40.0 % of op time has no HLO attribution (command buffer)."
+    assert warning in summary.trace_overview.quality_warnings
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nul\0inside", 'quote " and \\ back', "a|b`c\n<script>", "ü" * 20_000, "\x80\xff"],
+)
+def test_odd_names_go_through_the_summary_and_the_report(name):
+    space = Space()
+    space.tpu(0).op(name, 0, 10, category="loop fusion")
+    summary = summarize(space)
+    assert parse_summary(summary.to_json()) == summary
+    assert summary.hot_ops[0].name == name
+    report = render_markdown(summary)
+    assert "<script>" not in report
+    assert "\0" not in report
+    assert max(map(len, report.splitlines())) < 2_100
+
+
+def test_an_op_that_is_not_there_is_no_zero():
+    space = Space()
+    space.tpu(0).op("fusion.1", 0, 10, category="loop fusion")
+    found = answer(summarize(space), "show the context for op `fusion.99`")
+    assert "results" not in found
+    assert "fusion.99" in found["cannot_answer"]["reason"]
+
+
+def test_idle_gpus_do_not_dilute_the_busy_one():
+    space = Space()
+    for ordinal in range(8):
+        space.gpu(ordinal)
+    space.planes[3].kernel("gemm", 0, 10, hlo_op="dot.1").kernel("gemm", 30, 10, hlo_op="dot.1")
+    summary = summarize(space)
+    assert len(summary.device_ledger) == 1
+    assert summary.time_breakdown.compute.share_of_total == 0.5
+    assert len(summary.coverage.empty_devices) == 7
