@@ -19,7 +19,7 @@ ifneq ($(wildcard $(REFERENCE)/.),)
 export MARIN_PROFILE_REFERENCE ?= $(abspath $(REFERENCE))
 endif
 
-.PHONY: demo install test lint format bench clean distclean
+.PHONY: demo install test lint format wheel bench clean distclean
 
 demo: $(DEMO_READY)
 	rm -rf demo_out
@@ -38,6 +38,20 @@ lint: $(DEV_READY)
 format: $(DEV_READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# What people install: the wheel alone, in an environment of its own.
+wheel: $(DEV_READY)
+	rm -rf dist .venv-wheel
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	.venv-wheel/bin/marin-profile --version
+	$(BIN)/python tests/make_capture.py .venv-wheel/capture
+	.venv-wheel/bin/marin-profile summarize --profile-dir .venv-wheel/capture \
+		--output .venv-wheel/summary.json
+	.venv-wheel/bin/marin-profile report --summary .venv-wheel/summary.json | head -3
+	.venv-wheel/bin/marin-profile query --summary .venv-wheel/summary.json \
+		--question "what are the top 3 ops?" | head -3
 
 bench: $(DEV_READY)
 	$(BIN)/python scripts/bench.py summarize
