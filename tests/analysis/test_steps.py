@@ -5,7 +5,8 @@ import pytest
 
 from builders_xspace import US, Space
 from marin_profile.analysis.devices import find_devices
-from marin_profile.analysis.steps import StepSeries, find_steps
+from marin_profile.analysis.step_series import StepSeries
+from marin_profile.analysis.steps import find_steps
 
 STEPS = (0, 100_000, 200_000)
 
@@ -404,3 +405,111 @@ def test_a_missing_number_interrupts_the_periods():
         present=np.ones((1, 5), np.bool_),
     )
     assert series.has_successor.tolist() == [True, True, False, True, False]
+
+
+# --- markers that mislead ----------------------------------------------------------------------
+
+
+def tpu_steps(space: Space, count: int, first: int = 0) -> None:
+    """`count` executions of 80 ms every 100 ms, the first at `first` ms."""
+    tpu = space.tpu(0)
+    for index in range(count):
+        at = first * 1000 + index * 100_000
+        tpu.module("jit_f(1)", at, 80_000, run_id=index).op("fusion.1", at, 80_000)
+
+
+def test_markers_of_a_quick_dispatch_do_not_shorten_the_steps():
+    """Five steps are dispatched within 10 us: the k-th execution is the k-th step."""
+    space = Space()
+    host = space.host()
+    for step in range(5):
+        host.marker(step, step * 2, 1)
+    tpu_steps(space, 5, first=1)
+    series = steps(space)
+    assert (series.source, series.linked) == ("annotation", True)
+    assert us(np.diff(series.start)) == [[100_000] * 4]
+
+
+def test_more_executions_than_markers_are_the_better_source():
+    space = Space()
+    host = space.host()
+    for step in range(5):
+        host.marker(step, step * 2, 1)
+    tpu_steps(space, 7, first=1)
+    series = steps(space)
+    assert (series.source, series.count) == ("module", 7)
+    assert us(np.diff(series.start)) == [[100_000] * 6]
+    assert any("executions are the steps instead" in note for note in series.notes)
+
+
+def test_an_execution_from_before_the_capture_is_no_step():
+    """The capture starts in the middle of a step whose marker is not in it."""
+    space = Space()
+    host = space.host()
+    for step in range(4):
+        host.marker(step, 100_000 * (step + 1) - 5_000, 1_000)
+    tpu_steps(space, 5)
+    series = steps(space)
+    assert (series.source, series.linked, series.count) == ("annotation", True, 4)
+    assert us(series.start) == [[100_000, 200_000, 300_000, 400_000]]
+
+
+def test_gpu_markers_that_are_over_before_the_work_are_no_steps():
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for step in range(5):
+        host.marker(step, step * 20, 10)
+        gpu.kernel("k", 1_000 + step * 100, 80)
+    series = steps(space)
+    assert series.source == "none"
+    assert any("over long before" in note for note in series.notes)
+
+
+def cpu_step(host, run_id: int, at: int, duration: int) -> None:
+    host.cpu_op("fusion.1", at, duration, ordinal=0, run_id=run_id, module="jit_f", program_id=1)
+
+
+def test_markers_of_one_number_are_one_step():
+    """Two micro-batches in two annotations of the same step."""
+    space = Space()
+    host = space.host()
+    for step in range(3):
+        for half in range(2):
+            at = 1_000 * step + 400 * half
+            host.marker(step, at, 50)
+            host.call("Execute", at + 10, 5, run_id=10 * step + half)
+            cpu_step(host, 10 * step + half, at + 60, 300)
+    series = steps(space)
+    assert numbers(series) == [0, 1, 2]
+    assert us(series.end - series.start) == [[700] * 3]
+
+
+def test_numbers_that_start_again_are_new_steps():
+    space = Space()
+    host = space.host()
+    for index in range(6):
+        at = 1_000 * index
+        host.marker(index % 3, at, 50)
+        host.call("Execute", at + 10, 5, run_id=index)
+        cpu_step(host, index, at + 60, 300)
+    series = steps(space)
+    assert numbers(series) == [0, 1, 2, 0, 1, 2]
+    assert any("start again" in note for note in series.notes)
+
+
+def test_the_annotation_with_the_device_work_counts_not_the_one_with_more_markers():
+    space = Space()
+    host = space.host()
+    for step in range(3):
+        host.marker(step, 1_000 * step, 50, name="train")
+        host.call("Execute", 1_000 * step + 10, 5, run_id=step)
+        cpu_step(host, step, 1_000 * step + 60, 600)
+    for step in range(8):
+        host.marker(step, 5_000 + 100 * step, 20, name="eval")
+        host.call("Execute", 5_000 + 100 * step + 5, 5, run_id=100 + step)
+        cpu_step(host, 100 + step, 5_000 + 100 * step + 30, 10)
+        host.marker(step, 300 * step, 5, name="load")
+    series = steps(space)
+    assert (series.annotation, series.count) == ("train", 3)
+    assert us(series.end - series.start) == [[600] * 3]
+    assert any("'eval'" in note and "'load'" in note for note in series.notes)

@@ -20,7 +20,8 @@ from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.ledger import DeviceTime, Ledger
 from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.roofline import Peaks, peaks_of
-from marin_profile.analysis.steps import StepSeries, find_steps
+from marin_profile.analysis.step_series import StepSeries
+from marin_profile.analysis.steps import find_steps
 from marin_profile.columns import counts_of
 from marin_profile.intervals import Intervals
 from marin_profile.timeline import Int64s, Timeline

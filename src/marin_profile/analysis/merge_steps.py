@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.analysis.host import HostPart
-from marin_profile.analysis.steps import NONE
+from marin_profile.analysis.step_series import NONE
 from marin_profile.timeline import Int64s
 
 _HIGH = np.iinfo(np.int64).max
