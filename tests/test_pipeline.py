@@ -439,3 +439,97 @@ def test_more_warmup_than_steps_drops_none(tmp_path):
     summary = summarize_spaces(tmp_path, training(), warmup_steps=4)
     assert summary.step_time.warmup_steps_ignored == 0
     assert any("none was dropped" in note for note in summary.trace_overview.quality_warnings)
+
+
+# --- cut files ---------------------------------------------------------------------------------
+
+
+def two_device_space() -> Space:
+    space = Space()
+    for ordinal in range(2):
+        space.tpu(ordinal).op("fusion.1", 0, 10, category="loop fusion")
+    return space
+
+
+def test_a_whole_sibling_serves_for_a_cut_file(tmp_path):
+    below = tmp_path / "plugins" / "profile" / STAMP
+    path = two_device_space().write(below / "a.xplane.pb")
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3])
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "/device:TPU:0"}},
+        {"ph": "M", "name": "thread_name", "pid": 3, "tid": 3, "args": {"name": "XLA Ops"}},
+        {"ph": "X", "pid": 3, "tid": 3, "ts": 0, "dur": 10, "name": "fusion.1"},
+    ]
+    (below / "a.trace.json").write_text(json.dumps({"traceEvents": events}))
+    summary = summarize(tmp_path)
+    assert summary.source_format == "perfetto_trace_json"
+    assert any("is cut or damaged at byte" in w for w in summary.trace_overview.quality_warnings)
+    assert not summary.trace_overview.suspected_truncation
+
+
+def test_a_cut_file_without_device_work_is_broken_not_host_only(tmp_path):
+    space = Space()
+    space.host().call("work", 0, 5)
+    space.tpu(0).op("fusion.1", 0, 10, category="loop fusion")
+    path = space.write(tmp_path / "plugins" / "profile" / STAMP / "a.xplane.pb")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(BrokenInputError, match="is cut, and what is left of it"):
+        summarize(tmp_path)
+
+
+# --- per-step figures --------------------------------------------------------------------------
+
+
+def numbered(numbers: range, period: int = 100, optimizer: int = 0) -> Space:
+    """Steps on the device's own line: 60 us of compute each, then perhaps an optimizer module."""
+    space = Space()
+    tpu = space.tpu(0, peak_teraflops_per_second=1.0)
+    for number in numbers:
+        at = period * number
+        tpu.step(number, at, 70).module("jit_step(1)", at, 60)
+        tpu.op("fusion.1", at, 60, category="loop fusion", program_id=1, model_flops=6_000_000)
+        if optimizer:
+            tpu.module("jit_opt(2)", at + 65, optimizer)
+            tpu.op("fusion.2", at + 65, optimizer, category="loop fusion", program_id=2)
+    return space
+
+
+def per_step(summary: ProfileSummary) -> dict[str, float]:
+    return {op.name: op.per_step_duration for op in summary.hot_ops}
+
+
+@pytest.mark.parametrize("other", [range(5), range(2, 14), range(4, 9)])
+def test_hosts_with_different_steps_agree_on_the_shared_ones(tmp_path, other):
+    summary = summarize_spaces(tmp_path, numbered(range(12)), numbered(other))
+    shared = sorted(set(range(12)) & set(other))
+    assert [step.step_num for step in summary.step_time.steps] == shared
+    assert per_step(summary) == {"fusion.1": 60.0}
+    assert summary.roofline.mfu == pytest.approx(6 / 100)
+    windows = {row.window_duration for row in summary.device_ledger if row.window == "steady"}
+    assert len(windows) == 1
+    assert any("that all hosts have are used" in w for w in summary.trace_overview.quality_warnings)
+
+
+def test_work_behind_each_step_counts_once_per_step(tmp_path):
+    summary = summarize_spaces(tmp_path, numbered(range(4), optimizer=30))
+    assert per_step(summary) == {"fusion.1": 60.0, "fusion.2": 30.0}
+
+
+def test_a_host_without_steps_takes_the_steady_window_from_all(tmp_path):
+    idle = Space()
+    idle.gpu(0).kernel("gemm", 0, 50, hlo_op="dot.1")
+    summary = summarize_spaces(tmp_path, numbered(range(4)), idle)
+    assert {row.window for row in summary.device_ledger} == {"capture"}
+    assert summary.time_breakdown.basis == "capture"
+    assert any("host-1 has no steps" in w for w in summary.trace_overview.quality_warnings)
+
+
+def test_sparse_cores_share_per_step_time_among_themselves(tmp_path):
+    space = numbered(range(4))
+    for core in range(4):
+        sparse = space.tpu(0, core=f"SparseCore {core}")
+        for number in range(4):
+            sparse.op("sc.1", 100 * number + 5, 20, category="custom-call")
+    summary = summarize_spaces(tmp_path, space)
+    assert per_step(summary) == {"fusion.1": 60.0, "sc.1": 20.0}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
 from marin_profile.analysis.host import HostPart, analyse_host
+from marin_profile.analysis.merge_steps import shared_steps
 from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
 from marin_profile.errors import BrokenInputError, CannotAnswerError, UsageError
 from marin_profile.formats import XPLANE
@@ -79,12 +80,13 @@ def summarize_capture(capture: Capture, options: SummarizeOptions | None = None)
     hosts = _Hosts(options)
     for host_file in capture.hosts:
         hosts.add(host_file)
+    hosts.align_steps()
     if not hosts.parts:
         raise hosts.first_error or BrokenInputError(f"{capture.root} holds no readable file.")
     _require_device_work(capture, hosts.parts)
     with_work = [part for part in hosts.parts if part.devices]
     idle_hosts = [
-        f"Host {part.host} shows no device work (host-only profile) and is left out."
+        f"Host {part.host} shows no device work ({_why_idle(part)}) and is left out."
         for part in hosts.parts
         if not part.devices
     ]
@@ -111,6 +113,7 @@ class _Hosts:
 
     def __init__(self, options: SummarizeOptions) -> None:
         self._options = options
+        self._sources: list[HostFile] = []
         self.parts: list[HostPart] = []
         self.files: list[SourceFile] = []
         self.notes: list[str] = []
@@ -131,16 +134,34 @@ class _Hosts:
                 f"{file.name} is byte for byte {twin.name}: it is counted once, as {twin.host}."
             )
             return
-        mode = self._options.breakdown_mode
         self.files.append(file)
+        self._sources.append(host_file)
         self.jax_version = self.jax_version or _jax_version(timeline)
-        self.parts.append(
-            analyse_host(
-                timeline,
-                file.host,
-                warmup_steps=self._options.warmup_steps,
-                older_mode=None if mode == DEVICE_LEDGER else mode,
-            )
+        self.parts.append(self._analyse(timeline, file.host))
+
+    def align_steps(self) -> None:
+        """Windows and per-step figures must cover the same steps on every host: where hosts differ,
+        read them again for the steps that all have."""
+        selections = shared_steps(self.parts)
+        for index, selection in enumerate(selections):
+            if selection is not None:
+                timeline, file = _read(self._sources[index])
+                self.notes.append(
+                    f"Host {file.host} has {self.parts[index].steps.count} steps; the "
+                    f"{len(selection)} that all hosts have are used."
+                )
+                self.parts[index] = self._analyse(timeline, file.host, selection)
+
+    def _analyse(
+        self, timeline: Timeline, host: str, only_steps: list[int] | None = None
+    ) -> HostPart:
+        mode = self._options.breakdown_mode
+        return analyse_host(
+            timeline,
+            host,
+            warmup_steps=self._options.warmup_steps,
+            older_mode=None if mode == DEVICE_LEDGER else mode,
+            only_steps=only_steps,
         )
 
 
@@ -153,30 +174,32 @@ def _portable(message: object, host_file: HostFile) -> str:
 
 
 def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
-    """The first usable file of a host: the preferred one, else its siblings in order."""
-    failed: list[str] = []
+    """The first whole file of a host: the preferred one, else its siblings in order; if none is
+    whole, the first that can be read at all."""
+    passed_over: list[str] = []
     first_error: BrokenInputError | None = None
+    cut: tuple[Timeline, SourceFile] | None = None
     for candidate in (host_file, *host_file.fallbacks):
         try:
             timeline, digest = _read_file(candidate.path, candidate.format)
         except BrokenInputError as error:
             first_error = first_error or error
-            failed.append(_portable(error, candidate))
+            passed_over.append(_portable(error, candidate))
             continue
         named = tuple(_portable(note, candidate) for note in timeline.notes)
         timeline = replace(timeline, notes=named)
-        notes = [f"Read {candidate.name} instead: {reason}" for reason in failed]
-        if timeline.hostname and len(failed) == 0 and _disagrees(host_file.host, timeline.hostname):
+        notes = [f"Read {candidate.name} instead: {reason}" for reason in passed_over]
+        if timeline.hostname and not notes and _disagrees(host_file.host, timeline.hostname):
             notes.append(
                 f"The file is named after {host_file.host}, inside it says {timeline.hostname}."
             )
-        return timeline, SourceFile(
-            host=host_file.host,
-            name=candidate.name,
-            sha256=digest,
-            reason=candidate.reason,
-            notes=tuple(notes),
-        )
+        file = SourceFile(host_file.host, candidate.name, digest, candidate.reason, tuple(notes))
+        if not timeline.truncated:
+            return timeline, file
+        cut = cut or (timeline, file)
+        passed_over += named
+    if cut is not None:
+        return cut
     assert first_error is not None
     raise first_error
 
@@ -219,9 +242,19 @@ def _tool_version() -> str:
     return __version__
 
 
+def _why_idle(part: HostPart) -> str:
+    return "its file is cut" if part.truncated else "a host-only profile"
+
+
 def _require_device_work(capture: Capture, parts: Sequence[HostPart]) -> None:
     if any(part.devices for part in parts):
         return
+    cut = next((part for part in parts if part.truncated), None)
+    if cut is not None:
+        raise BrokenInputError(
+            f"{capture.source_path} is cut, and what is left of it shows no device work: "
+            f"{' '.join(cut.notes)} Copy or capture it again."
+        )
     events = sum(part.num_events for part in parts)
     raise CannotAnswerError(
         f"{capture.source_path} is a host-only profile: none of its {events:,} events is device "

@@ -7,7 +7,7 @@ a capture can be read one after the other. Times are picoseconds on that host's 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,14 +41,16 @@ class DevicePart:
 
 @dataclass(frozen=True)
 class HostPart:
-    """See the module docstring. step_terms: ledger terms per step, summed over devices;
-    older: buckets of an older breakdown basis, if one was asked for."""
+    """See the module docstring. periods: how many whole periods the per-step op totals cover.
+    step_terms: ledger terms per step, summed over devices; older: buckets of an older breakdown
+    basis, if one was asked for."""
 
     host: str
     source_format: str
     devices: tuple[DevicePart, ...]
     steps: StepSeries
     warmup_ignored: int
+    periods: int
     step_terms: Mapping[str, tuple[int, ...]]
     ops: list[OpTotals]
     collectives: list[CollectiveTotals]
@@ -73,38 +75,51 @@ class HostPart:
 
 
 def analyse_host(
-    timeline: Timeline, host: str, *, warmup_steps: int, older_mode: str | None = None
+    timeline: Timeline,
+    host: str,
+    *,
+    warmup_steps: int,
+    older_mode: str | None = None,
+    only_steps: Sequence[int] | None = None,
 ) -> HostPart:
-    """Answer every question for one host. `host` prefixes device identities across hosts."""
+    """Answer every question for one host. `host` prefixes device identities across hosts;
+    `only_steps` are the positions of the steps that the other hosts have too."""
     found = find_devices(timeline, host)
     spans = [find_spans(found, device) for device in found.devices]
     steps = find_steps(found)
+    if only_steps is not None:
+        steps = steps.only(only_steps)
     ignored = warmup_steps if warmup_steps < steps.count else 0
     notes = list(timeline.notes) + list(steps.notes)
     if steps.count and ignored < warmup_steps:
         notes.append(
-            f"{warmup_steps} warm-up steps were asked to be ignored, but there are only "
-            f"{steps.count} steps: none was dropped."
+            f"The first {warmup_steps} steps were to be left out as warm-up, but there are only "
+            f"{steps.count}: none was dropped."
         )
-    steady = _steady_window(steps, ignored)
+    steady = steps.window(ignored)
+    period_windows, periods = steps.periods(ignored)
     # Interval sets are large: each device's are dropped before the next one's are made.
     devices: list[DevicePart] = []
     ops: list[OpTotals] = []
     compute: list[Intervals] = []
     terms: list[dict[str, Int64s]] = []
+    in_steps = [device.name for device in found.devices if device.kind != SPARSECORE]
     for device, span in zip(found.devices, spans, strict=True):
         time = DeviceTime(device, found.facts, span)
         devices.append(_device_part(device, time, steady))
-        ops += op_totals(found.facts, device, time, steady)
         compute.append(time.compute)
-        if device.kind != SPARSECORE and steps.linked:
-            terms.append(time.step_terms(steps.start[len(terms)], steps.end[len(terms)]))
+        row = in_steps.index(device.name) if device.name in in_steps else 0
+        own_periods = period_windows[row] if period_windows else None
+        ops += op_totals(found.facts, device, time, steady, own_periods)
+        if device.name in in_steps and steps.linked:
+            terms.append(time.step_terms(steps.start[row], steps.end[row]))
     return HostPart(
         host=host,
         source_format=timeline.source_format,
         devices=tuple(devices),
         steps=steps,
         warmup_ignored=ignored,
+        periods=periods,
         step_terms=_summed_terms(terms),
         ops=merge_op_totals(ops),
         collectives=collective_totals(found, spans, compute),
@@ -127,18 +142,6 @@ def analyse_host(
         older=older_breakdown(timeline, older_mode) if older_mode else None,
         first_op=min((int(device.start.min()) for device in found.devices), default=0),
     )
-
-
-def _steady_window(steps: StepSeries, ignored: int) -> tuple[int, int] | None:
-    """From the first kept step's earliest start to the last kept step's latest end."""
-    if not steps.count:
-        return None
-    present = steps.present[:, ignored:]
-    start = steps.start[:, ignored:][present]
-    end = steps.end[:, ignored:][present]
-    if not len(start) or int(end.max()) <= int(start.min()):
-        return None
-    return int(start.min()), int(end.max())
 
 
 def _device_part(device: DeviceOps, time: DeviceTime, steady: tuple[int, int] | None) -> DevicePart:

@@ -44,11 +44,29 @@ class MergedSteps:
     notes: tuple[str, ...]
 
 
+def shared_steps(parts: Sequence[HostPart]) -> list[list[int] | None]:
+    """For each host the positions of the steps that all hosts with steps have; None where that is
+    all of its steps, or it has none."""
+    with_steps = [part for part in parts if part.steps.count]
+    keys = {part.host: _keys(part, with_steps) for part in with_steps}
+    shared = set.intersection(*map(set, keys.values())) if keys else set()
+    selections: list[list[int] | None] = []
+    for part in parts:
+        own = keys.get(part.host, [])
+        chosen = [position for position, key in enumerate(own) if key in shared]
+        selections.append(None if len(chosen) == len(own) else chosen)
+    return selections
+
+
 def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
     with_steps = [part for part in parts if part.steps.count]
     if not with_steps:
         return MergedSteps(NONE, None, False, 0, (), ())
-    notes: list[str] = []
+    notes = [
+        f"Host {part.host} has no steps: figures cover the whole capture."
+        for part in parts
+        if part.devices and not part.steps.count
+    ]
     first = with_steps[0]
     if len({part.steps.source for part in with_steps}) > 1:
         notes.append("Hosts name their steps in different ways: steps are matched by position.")
@@ -78,7 +96,8 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
 
 def _keys(part: HostPart, parts: Sequence[HostPart]) -> list[int]:
     numbered = all(None not in other.steps.numbers for other in parts)
-    if numbered and len({other.steps.source for other in parts}) == 1:
+    unique = all(len(set(other.steps.numbers)) == other.steps.count for other in parts)
+    if numbered and unique and len({other.steps.source for other in parts}) == 1:
         return [number for number in part.steps.numbers if number is not None]
     return list(range(part.steps.count))
 

@@ -24,7 +24,8 @@ Window = tuple[int, int]
 @dataclass(frozen=True, slots=True)
 class OpTotals:
     """One op. `exposed`: self time that no compute covers (and no communication, for transfers);
-    for compute it is the self time. steady_*: the part inside the steady window."""
+    for compute it is the self time. steady_*: the part inside the steady window; period_*: inside
+    the device's whole periods, from the first kept step's start to the last one's."""
 
     facts: OpFacts
     module: str
@@ -35,10 +36,14 @@ class OpTotals:
     exposed: int
     steady_count: int
     steady_exclusive: int
+    period_count: int
+    period_exclusive: int
+    device_kind: str
 
     @property
-    def key(self) -> tuple[str, str, str, int | None, OpFacts]:
-        return (self.facts.name, self.facts.hlo_op, self.module, self.program_id, self.facts)
+    def key(self) -> tuple[str, str, str, int | None, OpFacts, str]:
+        facts = self.facts
+        return facts.name, facts.hlo_op, self.module, self.program_id, facts, self.device_kind
 
     @property
     def rank(self) -> tuple[int, str, tuple[str, ...], str, int]:
@@ -48,7 +53,7 @@ class OpTotals:
 
 
 def merge_op_totals(parts: Iterable[OpTotals]) -> list[OpTotals]:
-    merged: dict[tuple[str, str, str, int | None, OpFacts], OpTotals] = {}
+    merged: dict[tuple[str, str, str, int | None, OpFacts, str], OpTotals] = {}
     for part in parts:
         known = merged.get(part.key)
         merged[part.key] = part if known is None else _add(known, part)
@@ -64,6 +69,8 @@ def _add(a: OpTotals, b: OpTotals) -> OpTotals:
         exposed=a.exposed + b.exposed,
         steady_count=a.steady_count + b.steady_count,
         steady_exclusive=a.steady_exclusive + b.steady_exclusive,
+        period_count=a.period_count + b.period_count,
+        period_exclusive=a.period_exclusive + b.period_exclusive,
     )
 
 
@@ -87,9 +94,13 @@ def programs_of(device: DeviceOps, facts: tuple[OpFacts, ...]) -> tuple[list[Pro
 
 
 def op_totals(
-    facts: tuple[OpFacts, ...], device: DeviceOps, time: DeviceTime, steady: Window | None
+    facts: tuple[OpFacts, ...],
+    device: DeviceOps,
+    time: DeviceTime,
+    steady: Window | None,
+    periods: Window | None = None,
 ) -> list[OpTotals]:
-    """One device's ops, in no particular order; `steady` is on the device clock."""
+    """One device's ops, in no particular order; the windows are on the device clock."""
     programs, index = programs_of(device, facts)
     size = len(programs)
     op_of = np.zeros(size, np.int64)
@@ -101,15 +112,8 @@ def op_totals(
     total = sum_by(index, device.end - device.start, size)
     exclusive = sum_by(piece_index, length, size)
     exposed_sum = sum_by(piece_index, exposed, size)
-    steady_count = np.zeros(size, np.int64)
-    steady_exclusive = np.zeros(size, np.int64)
-    if steady is not None:
-        inside = (device.start >= steady[0]) & (device.start < steady[1])
-        steady_count = counts_of(index[inside], size)
-        clipped = np.minimum(device.piece_end, steady[1]) - np.maximum(
-            device.piece_start, steady[0]
-        )
-        steady_exclusive = sum_by(piece_index, np.maximum(clipped, 0), size)
+    steady_count, steady_exclusive = _inside(device, index, size, steady)
+    period_count, period_exclusive = _inside(device, index, size, periods)
     return [
         OpTotals(
             facts=facts[op_of[i]],
@@ -121,9 +125,26 @@ def op_totals(
             exposed=int(exposed_sum[i]),
             steady_count=int(steady_count[i]),
             steady_exclusive=int(steady_exclusive[i]),
+            period_count=int(period_count[i]),
+            period_exclusive=int(period_exclusive[i]),
+            device_kind=device.kind,
         )
         for i in range(size)
     ]
+
+
+def _inside(
+    device: DeviceOps, index: Int64s, size: int, window: Window | None
+) -> tuple[Int64s, Int64s]:
+    """Per group: executions that start inside the window, and self time inside it."""
+    if window is None:
+        return np.zeros(size, np.int64), np.zeros(size, np.int64)
+    starts = (device.start >= window[0]) & (device.start < window[1])
+    clipped = np.minimum(device.piece_end, window[1]) - np.maximum(device.piece_start, window[0])
+    return (
+        counts_of(index[starts], size),
+        sum_by(index[device.piece_owner], np.maximum(clipped, 0), size),
+    )
 
 
 def _covered(facts: tuple[OpFacts, ...], device: DeviceOps, time: DeviceTime) -> Int64s:

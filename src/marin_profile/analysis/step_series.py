@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,58 @@ class StepSeries:
     @property
     def count(self) -> int:
         return len(self.numbers)
+
+    def only(self, positions: Sequence[int]) -> StepSeries:
+        """The steps at `positions`."""
+        at = list(positions)
+        return replace(
+            self,
+            numbers=tuple(self.numbers[position] for position in at),
+            start=self.start[:, at],
+            end=self.end[:, at],
+            present=self.present[:, at],
+        )
+
+    def window(self, first: int) -> tuple[int, int] | None:
+        """From the earliest start of step `first` to the latest end of the last step."""
+        if first >= self.count:
+            return None
+        present = self.present[:, first:]
+        start, end = self.start[:, first:][present], self.end[:, first:][present]
+        if not len(start) or int(end.max()) <= int(start.min()):
+            return None
+        return int(start.min()), int(end.max())
+
+    def periods(self, first: int) -> tuple[list[tuple[int, int]], int]:
+        """Per device the whole periods from step `first` on, and how many they are: from its start
+        to the last step's start. A lone step counts by its duration."""
+        last = self.count - 1
+        whole = self.window(first)
+        if whole is None:
+            return [], 0
+        if first == last:
+            return [whole] * len(self.start), 1
+        windows = []
+        for start, present in zip(self.start, self.present, strict=True):
+            begin = (
+                start[first] if present[first] else self.start[self.present[:, first], first].min()
+            )
+            end = start[last] if present[last] else self.start[self.present[:, last], last].min()
+            windows.append((int(begin), max(int(begin), int(end))))
+        return windows, self._distance(first)
+
+    def _distance(self, first: int) -> int:
+        """Steps from `first` to the last one, missing numbers counted."""
+        between = self.count - 1 - first
+        numbers = [number for number in self.numbers[first:] if number is not None]
+        if len(numbers) <= between:
+            return between
+        distances = np.diff(numbers)
+        values, counts = np.unique(distances, return_counts=True)
+        stride = int(values[np.argmax(counts)])
+        total = numbers[-1] - numbers[0]
+        is_regular = stride > 0 and (distances > 0).all() and total % stride == 0
+        return total // stride if is_regular else between
 
     @property
     def has_successor(self) -> NDArray[np.bool_]:

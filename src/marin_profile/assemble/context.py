@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from marin_profile import schema
 from marin_profile.analysis.collectives import CollectiveTotals
@@ -65,6 +67,15 @@ class Context:
         return device.steady if self.steady and device.steady else device.capture
 
     @property
+    def periods(self) -> int:
+        """Whole periods behind the per-step figures, the same for all hosts."""
+        return min((part.periods for part in self.parts), default=0)
+
+    @cached_property
+    def device_counts(self) -> Counter[str]:
+        return Counter(device.kind for _, device in self.devices)
+
+    @property
     def kept_steps(self) -> list[MergedStep]:
         return [step for step in self.steps.steps if step.kept]
 
@@ -85,9 +96,13 @@ def each_us(values: Mapping[str, int]) -> dict[str, float]:
     return {name: us(value) for name, value in values.items()}
 
 
-def per_step(context: Context, steady_exclusive: int) -> float | None:
-    """Per kept step and device, in the steady window."""
-    kept = len(context.kept_steps)
-    if not context.steady or not kept:
+def per_step(context: Context, ops: Iterable[OpTotals]) -> float | None:
+    """Self time per step and device: over whole periods, and over devices of the ops' own kind."""
+    if not context.steady or not context.periods:
         return None
-    return us(steady_exclusive) / (kept * len(context.main_devices))
+    by_kind: Counter[str] = Counter()
+    for op in ops:
+        by_kind[op.device_kind] += op.period_exclusive
+    return sum(
+        us(time) / (context.periods * context.device_counts[kind]) for kind, time in by_kind.items()
+    )

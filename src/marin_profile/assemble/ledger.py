@@ -16,7 +16,7 @@ def device_ledger(context: Context) -> list[schema.DeviceLedger]:
     rows = []
     for part, device in context.devices:
         for window, ledger in ((schema.STEADY, device.steady), (schema.CAPTURE, device.capture)):
-            if ledger is None:
+            if ledger is None or (window == schema.STEADY and not context.steady):
                 continue
             rows.append(
                 schema.DeviceLedger(

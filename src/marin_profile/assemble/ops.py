@@ -38,7 +38,7 @@ def hot_op(context: Context, op: OpTotals) -> schema.HotOp:
         achieved_gbps=None if rate.impossible else rate.gbps,
         bound_by=rate.bound_by,
         exposed_duration=us(op.exposed),
-        per_step_duration=per_step(context, op.steady_exclusive),
+        per_step_duration=per_step(context, [op]),
     )
 
 
@@ -77,7 +77,7 @@ def _op_group(
         exposed_duration=us(sum(op.exposed for op in members)),
         steady_count=sum(op.steady_count for op in members) if context.steady else None,
         steady_exclusive_duration=us(steady_exclusive) if context.steady else None,
-        per_step_duration=per_step(context, steady_exclusive),
+        per_step_duration=per_step(context, members),
     )
 
 

@@ -50,15 +50,15 @@ def _mfu(context: Context, peaks: Peaks) -> float | None:
     if len(kept) == 1:
         lengths = [step.duration for step in kept if step.duration is not None]
     flops = sum(
-        (op.facts.flops or 0) * op.steady_count
+        (op.facts.flops or 0) * op.period_count
         for op in context.ops
         if op.facts.group == GROUP_COMPUTE and not op.facts.op_class.is_container
     )
-    if not lengths or not flops:
+    if not lengths or not flops or not context.periods:
         return None
     mfu = (
         flops
-        / len(kept)
+        / context.periods
         / (float(np.median(lengths)) * peaks.teraflops * len(context.main_devices))
     )
     return mfu if mfu <= 1.0 else None
