@@ -375,3 +375,27 @@ def test_groups():
     assert kind_group("all-reduce") == kind_group("send-recv") == kind_group("broadcast")
     assert kind_group("infeed") == kind_group("unknown_transfer") == kind_group("on_chip")
     assert len({kind_group(k) for k in ("compute", "all-reduce", "infeed", "unknown")}) == 4
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"category": "host send"}, "device_to_host"),
+        ({"category": "host recv-done"}, "host_to_device"),
+        (
+            {"long_name": "%send.1 = (f32[8], u32[], token[]) send(f32[8] %x), "
+             "channel_id=1, is_host_transfer=true"},
+            "device_to_host",
+        ),
+        ({"category": "send"}, "send-recv"),
+    ],
+)  # fmt: skip
+def test_a_send_to_the_host_is_a_transfer(facts, expected):
+    assert kind("send.1", **facts) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["ncclSymkDevKernel_AllReduce_x", "void ncclDevKernel_AllReduce_y"]
+)
+def test_more_nccl_symbols(name):
+    assert kind(name, is_kernel=True) == "all-reduce"

@@ -85,6 +85,8 @@ COLLECTIVE_PRIMITIVES = {
     "pbroadcast": "broadcast",
     "ppermute": "collective-permute",
 }
+# A send or recv whose partner is the host.
+HOST_TRANSFERS = {"send": DEVICE_TO_HOST, "recv": HOST_TO_DEVICE}
 INFEED_OPCODES = {"infeed": "infeed", "outfeed": "outfeed"}
 # Opcodes whose start/done pairs are DMA, not communication.
 DMA_OPCODES = frozenset({"copy", "slice", "dynamic-slice", "dynamic-update-slice"})
@@ -107,7 +109,7 @@ KERNEL_COLLECTIVES = (
     ("reduce", "other-collective"),
 )
 NCCL_PREFIX = re.compile(
-    r"^(?:ncclDevKernel|ncclKernel|rccl(?:Dev)?Kernel|rccl)_?(?P<rest>.*)", re.DOTALL
+    r"^(?:void )?(?:nccl\w*?Kernel|rccl(?:Dev)?Kernel|rccl)_?(?P<rest>.*)", re.DOTALL
 )
 KERNEL_TRANSFERS = (
     (re.compile(r"^(?:MemcpyH2D|CopyHostToDevice)\b"), HOST_TO_DEVICE),
@@ -250,6 +252,9 @@ def classify_op(
             base = stem
         if base in CONTAINER_OPCODES:
             return OpClass(COMPUTE, "", base, True)
+        to_host = HOST_TRANSFERS.get(base.removeprefix("host "))
+        if to_host and (base.startswith("host ") or "is_host_transfer=true" in long_name):
+            return OpClass(to_host, role, base, False)
         kind = _collective_kind(base, named=named) or INFEED_OPCODES.get(base)
         if not kind and role and base in DMA_OPCODES:
             kind = transfer_direction(long_name, shape, base, role)

@@ -143,3 +143,30 @@ def test_an_async_copy_is_exposed_where_nothing_covers_it():
     assert ledger.exposed_transfer // US == 40
     assert ledger.transfer_by_kind == {"device_to_host": 40 * US}
     assert (ledger.compute // US, ledger.idle) == (60, 0)
+
+
+def test_several_of_one_name_in_flight():
+    """First in, first out: s0 s1 d0 d1."""
+    space = Space()
+    tpu = space.tpu(0)
+    for at in (0, 50):
+        tpu.op("all-gather-start.1", at, 1, category="all-gather-start")
+    for at in (100, 150):
+        tpu.op("all-gather-done.1", at, 1, category="all-gather-done")
+    assert spans(space) == [("all-gather", 0, 101), ("all-gather", 50, 151)]
+
+
+def test_a_start_carried_through_a_loop_is_found_by_name():
+    space = Space()
+    tpu = space.tpu(0)
+    for at in (0, 100, 200):
+        tpu.op("collective-permute-start.3", at, 1, category="collective-permute-start")
+        tpu.op(
+            "collective-permute-done.3",
+            at + 90,
+            1,
+            category="collective-permute-done",
+            long_name="%collective-permute-done.3 = f32[8] collective-permute-done("
+            "(f32[8], f32[8], u32[], u32[]) %get-tuple-element.5)",
+        )
+    assert [row[1:] for row in spans(space)] == [(0, 91), (100, 191), (200, 291)]

@@ -141,3 +141,14 @@ def test_nccl_kernels_are_rows_too():
     found = row(space)
     assert (found.kind, found.duration // US) == ("all-gather", 100)
     assert (found.exposed // US, found.overlapped // US) == (70, 30)
+
+
+def test_halves_without_a_partner_count_once():
+    """Neither operand nor name tells which start a done ends."""
+    space = Space()
+    tpu = space.tpu(0)
+    for at in (0, 100, 200):
+        tpu.op("collective-permute-start.3", at, 1, category="collective-permute-start")
+        tpu.op("collective-permute-done.9", at + 90, 1, category="collective-permute-done")
+    (row,) = space.analyse().collectives
+    assert row.count == 3

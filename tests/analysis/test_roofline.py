@@ -81,6 +81,18 @@ def test_totals_leave_out_containers_and_communication():
     tpu.op("dot.1", 0, 40, flops=10, bytes_accessed=5)
     tpu.op("all-reduce.1", 40, 20, category="all-reduce", flops=7, bytes_accessed=7)
     tpu.op("custom", 60, 20)
-    totals = roofline_totals(space.analyse().ops)
+    totals = roofline_totals(space.analyse().ops, PEAKS)
     assert (totals.flops, totals.bytes_accessed) == (10, 5)
     assert totals.coverage == pytest.approx(0.4)
+
+
+def test_totals_leave_out_what_cannot_be():
+    """An op faster than the peak, and one without time, say nothing about the program."""
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("sound", 0, 100, flops=4 * 10**9, bytes_accessed=1)
+    tpu.op("impossible", 100, 1, flops=10**12, bytes_accessed=1)
+    tpu.op("instant", 101, 0, flops=10**9, bytes_accessed=1)
+    totals = roofline_totals(space.analyse().ops, PEAKS)
+    assert totals.flops == 4 * 10**9
+    assert totals.coverage == pytest.approx(100 / 101)

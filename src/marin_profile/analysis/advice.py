@@ -24,7 +24,7 @@ LOW_ATTRIBUTION = 0.90
 
 @dataclass(frozen=True)
 class Findings:
-    """Shares are of device time in the headline window, in 0..1."""
+    """All figures are of the headline window; shares of device time (or of op time), in 0..1."""
 
     window: str
     exposed_communication: float
@@ -124,9 +124,11 @@ def _idle(f: Findings) -> Candidate | None:
 
 
 def _gap(f: Findings) -> Candidate | None:
-    if f.longest_gap is None or f.longest_gap[1] < GAP_BEFORE_OP or f.idle >= IDLE:
+    if f.longest_gap is None or f.idle >= IDLE:
         return None
     name, share, count = f.longest_gap
+    if share < GAP_BEFORE_OP or count < 2:
+        return None
     return Candidate(
         "gap-before-op",
         f"Find out what delays {name}",

@@ -8,6 +8,7 @@ serves, placed on the device clock by its neighbours on the op line.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +57,7 @@ def _paired(facts: tuple[OpFacts, ...], device: DeviceOps) -> AsyncSpans:
     }
     found: list[tuple[Int64s, Int64s, int]] = []
     for done in used:
-        start = _start_of(facts[done], starts) if facts[done].op_class.role == "done" else None
+        start = start_of(facts[done], starts) if facts[done].op_class.role == "done" else None
         if start is not None:
             start_at, done_at = _match(
                 device.start, np.flatnonzero(device.op == start), np.flatnonzero(device.op == done)
@@ -70,21 +71,29 @@ def _paired(facts: tuple[OpFacts, ...], device: DeviceOps) -> AsyncSpans:
     return AsyncSpans(device.start[start_at], device.end[done_at], op, start_at, done_at)
 
 
-def _start_of(done: OpFacts, starts: dict[tuple[str, str, int | None], int]) -> int | None:
-    """By operand, else by name: "copy-done.3" ends "copy-start.3"."""
+def start_of(done: OpFacts, starts: Mapping[tuple[str, str, int | None], int]) -> int | None:
+    """By operand, else by name: "copy-done.3" ends "copy-start.3" (a start that was carried through
+    a loop is no operand of its done)."""
     for operand in done.operands:
         found = starts.get((operand, done.module, done.program_id))
         if found is not None:
             return found
     match = _NUMBERED.match(done.name)
-    if not match or done.operands:
+    if not match:
         return None
     name = f"{match.group(1)}-start{match.group(3)}"
     return starts.get((name, done.module, done.program_id))
 
 
 def _match(start: Int64s, start_at: Int64s, done_at: Int64s) -> tuple[Int64s, Int64s]:
-    """Each done ends the latest start before it, if no earlier done ended that one."""
+    """First in, first out: several may be in flight. Dones before the first start ended what began
+    before the capture; if that does not fit, each done ends the latest start before it."""
+    if not len(start_at) or not len(done_at):
+        return start_at[:0], done_at[:0]
+    ended = done_at[start[done_at] >= start[start_at[0]]]
+    count = min(len(start_at), len(ended))
+    if (start[start_at[:count]] <= start[ended[:count]]).all():
+        return start_at[:count], ended[:count]
     latest = np.searchsorted(start[start_at], start[done_at], side="right") - 1
     fresh = np.ones(len(latest), np.bool_)
     fresh[1:] = latest[1:] != latest[:-1]

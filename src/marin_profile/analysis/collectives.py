@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marin_profile.analysis.async_spans import AsyncSpans
 from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
@@ -22,10 +23,11 @@ from marin_profile.columns import unique_pairs
 from marin_profile.intervals import Intervals
 from marin_profile.timeline import Int64s
 
-DTYPE_BYTES = {
-    "pred": 1, "s8": 1, "u8": 1, "f8e5m2": 1, "f8e4m3fn": 1, "f8e4m3b11fnuz": 1, "f8e5m2fnuz": 1,
-    "f8e4m3fnuz": 1, "s16": 2, "u16": 2, "f16": 2, "bf16": 2, "s32": 4, "u32": 4, "f32": 4,
-    "s64": 8, "u64": 8, "f64": 8, "c64": 8, "c128": 16,
+DTYPE_BITS = {
+    "pred": 8, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "f4e2m1fn": 4, "s8": 8, "u8": 8, "f8e5m2": 8,
+    "f8e4m3": 8, "f8e3m4": 8, "f8e4m3fn": 8, "f8e4m3b11fnuz": 8, "f8e5m2fnuz": 8, "f8e4m3fnuz": 8,
+    "f8e8m0fnu": 8, "s16": 16, "u16": 16, "f16": 16, "bf16": 16, "s32": 32, "u32": 32, "f32": 32,
+    "s64": 64, "u64": 64, "f64": 64, "c64": 64, "c128": 128, "token": 0,
 }  # fmt: skip
 _PART = re.compile(r"([a-z][a-z0-9]*)\[([\d,]*)\]")
 
@@ -122,22 +124,23 @@ def payload_bytes(fact: OpFacts, group_size: int) -> int | None:
     reduce-scatter also where the group size is not, 0)."""
     sizes = [_part_bytes(dtype, dims) for dtype, dims in _PART.findall(fact.shape)]
     known = [size for size in sizes if size is not None]
-    if not known:
+    if not known or len(known) < len(sizes):
         return None
-    full = max(known) if fact.op_class.role == "start" else sum(known)
-    if fact.kind == "reduce-scatter" and fact.op_class.role != "start":
+    is_start = fact.op_class.role == "start"
+    # Other starts give their operand beside the result.
+    full = max(known) if is_start and fact.kind != "all-reduce" else sum(known)
+    if fact.kind == "reduce-scatter" and not is_start:
         return full * group_size or None
-    return full
+    return full or None
 
 
 def _part_bytes(dtype: str, dims: str) -> int | None:
-    width = DTYPE_BYTES.get(dtype)
-    if width is None:
+    bits = DTYPE_BITS.get(dtype)
+    if bits is None:
         return None
-    size = width
     for dim in filter(None, dims.split(",")):
-        size *= int(dim)
-    return size
+        bits *= int(dim)
+    return (bits + 7) // 8
 
 
 def _instances(facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans) -> _Instances:
@@ -145,7 +148,7 @@ def _instances(facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans)
     in_span = np.zeros(len(device.op), np.bool_)
     in_span[spans.start_at[spans.start_at >= 0]] = True
     in_span[spans.done_at[spans.done_at >= 0]] = True
-    alone = is_collective[device.op] & ~in_span
+    alone = is_collective[device.op] & ~in_span & ~_other_halves(facts, device, in_span)
     chosen = is_collective[spans.op]
     op = np.concatenate((device.op[alone], spans.op[chosen]))
     start = np.concatenate((device.start[alone], spans.start[chosen]))
@@ -159,6 +162,16 @@ def _instances(facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans)
     group_size = np.concatenate((sizes[device.op[alone]], span_sizes[chosen]))
     order = np.argsort(start, kind="stable")
     return _Instances(op[order], group_size[order], start[order], end[order])
+
+
+def _other_halves(
+    facts: tuple[OpFacts, ...], device: DeviceOps, in_span: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Unpaired starts of kinds that have unpaired dones: an operation counts once."""
+    roles = np.array([fact.op_class.role for fact in facts])[device.op]
+    kinds = np.array([fact.kind for fact in facts])[device.op]
+    ended = set(kinds[(roles == "done") & ~in_span].tolist())
+    return (roles == "start") & ~in_span & np.isin(kinds, sorted(ended))
 
 
 def _total(

@@ -24,7 +24,7 @@ NO_REGION = "(no scope)"
 @dataclass
 class GapTotals:
     """All gaps before one payload op; picoseconds. markers and regions count gaps by name, and
-    region_time sums them."""
+    region_time sums them; steady_*: the part inside the steady window."""
 
     payload: str
     count: int = 0
@@ -33,6 +33,8 @@ class GapTotals:
     markers: dict[str, int] = field(default_factory=dict)
     regions: dict[str, int] = field(default_factory=dict)
     region_time: dict[str, int] = field(default_factory=dict)
+    steady_count: int = 0
+    steady_total: int = 0
 
     @property
     def marker(self) -> str:
@@ -40,11 +42,11 @@ class GapTotals:
         return min(self.markers, key=lambda name: (-self.markers[name], name))
 
 
-def gap_totals(host: HostDevices) -> list[GapTotals]:
+def gap_totals(host: HostDevices, steady: tuple[int, int] | None = None) -> list[GapTotals]:
     bookkeeping = np.array([is_bookkeeping(fact.name) for fact in host.facts], np.bool_)
     found: dict[str, GapTotals] = {}
     for device in host.devices:
-        _add_device(found, host, device, bookkeeping)
+        _add_device(found, host, device, bookkeeping, steady or (0, 0))
     return list(found.values())
 
 
@@ -55,6 +57,8 @@ def merge_gaps(parts: Iterable[GapTotals]) -> list[GapTotals]:
         known.count += part.count
         known.total += part.total
         known.longest = max(known.longest, part.longest)
+        known.steady_count += part.steady_count
+        known.steady_total += part.steady_total
         for name in ("markers", "regions", "region_time"):
             totals = getattr(known, name)
             for key, value in getattr(part, name).items():
@@ -63,7 +67,11 @@ def merge_gaps(parts: Iterable[GapTotals]) -> list[GapTotals]:
 
 
 def _add_device(
-    found: dict[str, GapTotals], host: HostDevices, device: DeviceOps, bookkeeping: np.ndarray
+    found: dict[str, GapTotals],
+    host: HostDevices,
+    device: DeviceOps,
+    bookkeeping: np.ndarray,
+    steady: tuple[int, int],
 ) -> None:
     payload, marker, length = find_gaps(device.start, device.end, bookkeeping[device.op], LOOKAHEAD)
     if not len(length):
@@ -73,15 +81,22 @@ def _add_device(
     totals = sum_by(index, length, len(payload_ops))
     longest = np.zeros(len(payload_ops), np.int64)
     np.maximum.at(longest, index, length)
-    for payload_op, marker_op, count, total, most in zip(
-        *(column.tolist() for column in (payload_ops, marker_ops, counts, totals, longest)),
-        strict=True,
+    end = device.start[marker]
+    inside = np.minimum(end, steady[1]) - np.maximum(end - length, steady[0])
+    inside = np.maximum(inside, 0)
+    steady_totals = sum_by(index, inside, len(payload_ops))
+    steady_counts = counts_of(index[inside > 0], len(payload_ops))
+    columns = (payload_ops, marker_ops, counts, totals, longest, steady_counts, steady_totals)
+    for payload_op, marker_op, count, total, most, steady_count, steady_total in zip(
+        *(column.tolist() for column in columns), strict=True
     ):
         fact = host.facts[payload_op]
         gap = found.setdefault(fact.name, GapTotals(fact.name))
         gap.count += count
         gap.total += total
         gap.longest = max(gap.longest, most)
+        gap.steady_count += steady_count
+        gap.steady_total += steady_total
         marker_name = host.facts[marker_op].name
         region = "=>".join(fact.scope) or NO_REGION
         gap.markers[marker_name] = gap.markers.get(marker_name, 0) + count

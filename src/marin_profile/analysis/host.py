@@ -123,7 +123,7 @@ def analyse_host(
         step_terms=_summed_terms(terms),
         ops=merge_op_totals(ops),
         collectives=collective_totals(found, spans, compute),
-        gaps=gap_totals(found),
+        gaps=gap_totals(found, steady),
         empty_devices=found.empty_devices,
         lines_not_analysed=found.lines_not_analysed,
         overlapping_events=sum(device.overlapping for device in found.devices),

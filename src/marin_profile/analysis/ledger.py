@@ -1,6 +1,7 @@
 """Where a device's time goes: five terms that sum to the window exactly.
 
-With U the union of self intervals (async spans join the kind they belong to):
+With U the union of self intervals (the spans of asynchronous communication and transfers join
+their kind; an asynchronous computation runs elsewhere, so only its ops on the op line count):
     compute               |U(compute)|
     exposed communication |U(comm) - U(compute)|
     exposed transfer      |U(transfer) - U(compute) - U(comm)|
@@ -82,10 +83,11 @@ class DeviceTime:
         self._spans = spans
         self._kinds = np.array([_KIND_INDEX.get(fact.kind, -1) for fact in facts], np.int64)
         self._groups = np.array([fact.group for fact in facts], np.int64)
+        self._moves_data = np.isin(self._groups, (GROUP_COMMUNICATION, GROUP_TRANSFER))
 
     def _union(self, choose: Callable[[Int64s], Int64s]) -> Intervals:
         pieces = choose(self._device.op[self._device.piece_owner])
-        spans = choose(self._spans.op)
+        spans = choose(self._spans.op) & self._moves_data[self._spans.op]
         return Intervals.union_of(
             self._device.piece_start[pieces], self._device.piece_end[pieces]
         ) | Intervals.union_of(self._spans.start[spans], self._spans.end[spans])

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 from marin_profile.analysis.planes import GPU, plane_kind
 from marin_profile.classify import (
+    GROUP_TRANSFER,
+    UNKNOWN_TRANSFER,
     OpClass,
     canonical_name,
     classify_op,
@@ -74,9 +76,30 @@ class OpFacts:
 
 def op_facts(timeline: Timeline) -> tuple[OpFacts, ...]:
     line_names = _line_names_by_op(timeline)
-    return tuple(
+    facts = tuple(
         _facts(op, timeline.hlo, line_names.get(index)) for index, op in enumerate(timeline.ops)
     )
+    return _with_directions(facts)
+
+
+def _with_directions(facts: tuple[OpFacts, ...]) -> tuple[OpFacts, ...]:
+    """A done that does not say between which memories it moves data takes it from its start."""
+    starts = {
+        (fact.name, fact.module, fact.program_id): fact
+        for fact in facts
+        if fact.op_class.role == "start" and fact.group == GROUP_TRANSFER
+    }
+
+    def directed(fact: OpFacts) -> OpFacts:
+        if fact.op_class.role != "done" or fact.kind != UNKNOWN_TRANSFER:
+            return fact
+        for operand in fact.operands:
+            start = starts.get((operand, fact.module, fact.program_id))
+            if start is not None:
+                return replace(fact, op_class=replace(fact.op_class, kind=start.kind))
+        return fact
+
+    return tuple(map(directed, facts)) if starts else facts
 
 
 def _line_names_by_op(timeline: Timeline) -> dict[int, str]:

@@ -85,13 +85,16 @@ def _larger(compute: float | None, memory: float | None) -> str | None:
     return COMPUTE_BOUND if compute > memory else MEMORY_BOUND
 
 
-def roofline_totals(ops: Iterable[OpTotals]) -> RooflineTotals:
+def roofline_totals(ops: Iterable[OpTotals], peaks: Peaks) -> RooflineTotals:
+    """Ops without time, or with a rate that cannot be, are left out of all but `all_time`."""
     flops = bytes_accessed = time = all_time = 0
     for op in ops:
         all_time += op.exclusive
         if op.facts.group != GROUP_COMPUTE or op.facts.op_class.is_container:
             continue
         if op.facts.flops is None and op.facts.bytes_accessed is None:
+            continue
+        if not op.exclusive or op_rate(op, peaks).impossible:
             continue
         flops += (op.facts.flops or 0) * op.count
         bytes_accessed += (op.facts.bytes_accessed or 0) * op.count

@@ -75,6 +75,16 @@ class Context:
     def device_counts(self) -> Counter[str]:
         return Counter(device.kind for _, device in self.devices)
 
+    def op_time(self, op: OpTotals) -> int:
+        """Self time in the headline window."""
+        return op.steady_exclusive if self.steady else op.exclusive
+
+    def gap_time(self, gap: GapTotals) -> int:
+        return gap.steady_total if self.steady else gap.total
+
+    def gap_count(self, gap: GapTotals) -> int:
+        return gap.steady_count if self.steady else gap.count
+
     @property
     def kept_steps(self) -> list[MergedStep]:
         return [step for step in self.steps.steps if step.kept]

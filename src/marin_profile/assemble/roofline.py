@@ -5,23 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from marin_profile import schema
-from marin_profile.analysis.roofline import Peaks, roofline_totals
+from marin_profile.analysis.roofline import Peaks, op_rate, roofline_totals
 from marin_profile.assemble.context import Context
 from marin_profile.classify import GROUP_COMPUTE
 
 
 def roofline_section(context: Context) -> schema.Roofline | None:
-    totals = roofline_totals(context.ops)
     peaks = context.peaks
-    if not totals.time:
-        return None
-    tflops = totals.flops / totals.time
-    gbps = totals.bytes_accessed * 1000 / totals.time
+    totals = roofline_totals(context.ops, peaks)
     named = {
         "teraflops_per_second": peaks.teraflops,
         "hbm_gigabytes_per_second": peaks.hbm_gigabytes,
     }
     known = {name: value for name, value in named.items() if value is not None}
+    if not totals.time:
+        has_costs = any(op.facts.flops or op.facts.bytes_accessed for op in context.ops)
+        return schema.Roofline(peaks=known, coverage=0.0) if has_costs else None
+    tflops = totals.flops / totals.time
+    gbps = totals.bytes_accessed * 1000 / totals.time
     achieved = {"teraflops_per_second": tflops, "hbm_gigabytes_per_second": gbps}
     if totals.bytes_accessed:
         achieved["operational_intensity"] = totals.flops / totals.bytes_accessed
@@ -52,7 +53,10 @@ def _mfu(context: Context, peaks: Peaks) -> float | None:
     flops = sum(
         (op.facts.flops or 0) * op.period_count
         for op in context.ops
-        if op.facts.group == GROUP_COMPUTE and not op.facts.op_class.is_container
+        if op.facts.group == GROUP_COMPUTE
+        and not op.facts.op_class.is_container
+        and op.exclusive
+        and not op_rate(op, peaks).impossible
     )
     if not lengths or not flops or not context.periods:
         return None

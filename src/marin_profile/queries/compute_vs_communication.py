@@ -1,14 +1,15 @@
 """Does compute or communication dominate, and which collective is the worst?
 
 Compute is the time with compute running; communication the *exposed* part, with no compute beside
-it. The worst collective is the one with the most exposed time. A program without communication
-has no share to compare: the answer says "n/a", it does not divide by nothing.
+it. The worst collective is the kind with the most exposed time; all figures are of one window. A
+program without communication has no share to compare: the answer says "n/a", it does not divide by
+nothing.
 """
 
 from __future__ import annotations
 
 from marin_profile.queries.collectives import CollectiveRow, collective_rows
-from marin_profile.queries.device_time import NOT_STATED, headline_time, ratio
+from marin_profile.queries.device_time import NOT_STATED, DeviceTime, headline_time, ratio
 from marin_profile.queries.model import (
     Answer,
     CannotAnswer,
@@ -23,6 +24,15 @@ from marin_profile.queries.model import (
 from marin_profile.schema import ProfileSummary
 
 NO_COMMUNICATION = "n/a: no communication op ran"
+
+
+class WorstCollective(Row):
+    """The kind of collective with the most exposed time in the window."""
+
+    collective: str
+    exposed_duration: float = in_us()
+    exposed_share: float | None = as_share(default=None)
+    overlapped_duration: float = in_us()
 
 
 class Comparison(Row):
@@ -41,12 +51,10 @@ class Comparison(Row):
     unattributed_share: float | None = as_share(default=None)
     idle_share: float | None = as_share(default=None)
     communication: str
-    worst_collective: CollectiveRow | None = None
+    worst_collective: WorstCollective | CollectiveRow | None = None
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
-    collectives = collective_rows(summary)
-    worst = collectives[0] if collectives else None
     time = headline_time(summary)
     if time is not None and time.window_duration > 0:
         terms = {
@@ -56,7 +64,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             "unattributed": time.unattributed_duration,
             "idle": time.idle_duration,
         }
-        row = _compare(terms, time.window_duration, time.overlapped_communication_duration, worst)
+        overlapped = time.overlapped_communication_duration
+        row = _compare(terms, time.window_duration, overlapped, _worst(time))
         return Answer(time.window, (row,), 1)
     breakdown = summary.time_breakdown
     if breakdown.total_duration > 0:
@@ -64,6 +73,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             name: getattr(breakdown, name).total_duration
             for name in ("compute", "communication", "stall", "host", "other")
         }
+        collectives = collective_rows(summary)
+        worst = collectives[0] if collectives else None
         row = _compare(terms, breakdown.total_duration, None, worst)
         return Answer(breakdown.basis or NOT_STATED, (row,), 1)
     return CannotAnswer(
@@ -72,8 +83,29 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     )
 
 
+def _worst(time: DeviceTime) -> WorstCollective | None:
+    overlapped = {part.kind: part.duration for part in time.overlapped_communication_by_kind}
+    ran = [
+        part
+        for part in time.exposed_communication_by_kind
+        if part.duration > 0 or overlapped.get(part.kind, 0.0) > 0
+    ]
+    if not ran:
+        return None
+    worst = min(ran, key=lambda part: (-part.duration, part.kind))
+    return WorstCollective(
+        collective=worst.kind,
+        exposed_duration=worst.duration,
+        exposed_share=worst.share,
+        overlapped_duration=overlapped.get(worst.kind, 0.0),
+    )
+
+
 def _compare(
-    terms: dict[str, float], whole: float, overlapped: float | None, worst: CollectiveRow | None
+    terms: dict[str, float],
+    whole: float,
+    overlapped: float | None,
+    worst: WorstCollective | CollectiveRow | None,
 ) -> Comparison:
     compute, exposed = terms["compute"], terms["communication"]
     has_communication = worst is not None or exposed > 0 or bool(overlapped)
@@ -103,7 +135,7 @@ QUERY = Query(
     description="Whether compute or exposed communication dominates, and the worst collective.",
     example="Is communication or compute dominating, and what is the worst collective?",
     run=run,
-    rows=(Comparison, CollectiveRow),
+    rows=(Comparison, WorstCollective, CollectiveRow),
     intents=(
         intent(11, "communication|collective", "compute", unless=("op",)),
         intent(11, "communication|collective", "dominate", unless=("op",)),
