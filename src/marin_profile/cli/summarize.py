@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from marin_profile.cli.options import Verb, emit, note, output_option
 from marin_profile.cli.startup import import_numba, return_large_blocks
+from marin_profile.errors import UsageError
+
+if TYPE_CHECKING:
+    from marin_profile.schema import ProfileSummary
+    from marin_profile.wandb_in import Fetched
 
 BREAKDOWN_MODES = ("device_ledger", "exclusive_per_track", "exclusive_global")
 
@@ -14,6 +21,16 @@ BREAKDOWN_MODES = ("device_ledger", "exclusive_per_track", "exclusive_global")
 @click.option("--profile-dir", metavar="DIR", help="A folder above plugins/profile/<timestamp>/.")
 @click.option("--trace-file", metavar="F", help="One trace JSON (*.trace.json.gz).")
 @click.option("--xplane-file", metavar="F", help="One XPlane protobuf (*.xplane.pb).")
+@click.option("--artifact", metavar="REF", help="A W&B artifact: entity/project/name:alias.")
+@click.option(
+    "--run-target", metavar="T", help="A W&B run: its id, entity/project/run_id, or its URL."
+)
+@click.option("--entity", metavar="E", help="W&B entity, where the name does not tell it.")
+@click.option("--project", metavar="P", help="W&B project, where the name does not tell it.")
+@click.option("--alias", metavar="A", help="Take the artifact with this alias or version.")
+@click.option(
+    "--download-root", metavar="D", help="Where W&B downloads go; default: the user's cache."
+)
 @click.option("--host", "hosts", metavar="NAME", multiple=True, help="Only this host; repeatable.")
 @click.option(
     "--warmup-steps",
@@ -44,6 +61,12 @@ def command(
     profile_dir: str | None,
     trace_file: str | None,
     xplane_file: str | None,
+    artifact: str | None,
+    run_target: str | None,
+    entity: str | None,
+    project: str | None,
+    alias: str | None,
+    download_root: str | None,
     hosts: tuple[str, ...],
     warmup_steps: int,
     hot_op_limit: int,
@@ -53,8 +76,27 @@ def command(
 ) -> None:
     """Summarize a profile into one JSON file.
 
-    Name one of --profile-dir (its newest capture is taken), --trace-file and --xplane-file.
+    Name one of --profile-dir (its newest capture is taken), --trace-file, --xplane-file,
+    --artifact and --run-target.
     """
+    local = (profile_dir, trace_file, xplane_file)
+    remote = (artifact, run_target)
+    if sum(source is not None for source in (*local, *remote)) != 1:
+        raise UsageError(
+            "Name exactly one profile: with --profile-dir, --trace-file, --xplane-file, --artifact "
+            "or --run-target."
+        )
+    fetched = None
+    if any(source is not None for source in remote):
+        fetched = _fetch(artifact, run_target, entity, project, alias, download_root)
+        profile_dir = fetched.folder
+    elif any(option is not None for option in (entity, project, alias, download_root)):
+        raise UsageError(
+            "--entity, --project, --alias and --download-root go with --artifact or --run-target."
+        )
+    if fetched is not None and fetched.summary is not None:
+        emit(_with_run(fetched.summary, fetched).to_json(), output)
+        return
     from marin_profile.sources import resolve
 
     capture, notes = resolve(
@@ -75,4 +117,37 @@ def command(
     )
     with working_on(capture):
         summary = summarize_capture(capture, options)
-    emit(summary.to_json(), output)
+    emit(_with_run(summary, fetched).to_json(), output)
+
+
+def _fetch(
+    artifact: str | None,
+    run_target: str | None,
+    entity: str | None,
+    project: str | None,
+    alias: str | None,
+    download_root: str | None,
+) -> Fetched:
+    from marin_profile.wandb_in import fetch
+    from marin_profile.wandb_io import be_quiet
+
+    be_quiet()
+    fetched = fetch(
+        artifact=artifact,
+        run_target=run_target,
+        entity=entity,
+        project=project,
+        alias=alias,
+        download_root=download_root,
+    )
+    for line in fetched.notes:
+        note(line)
+    return fetched
+
+
+def _with_run(summary: ProfileSummary, fetched: Fetched | None) -> ProfileSummary:
+    if fetched is None:
+        return summary
+    from marin_profile.wandb_in import with_metadata
+
+    return with_metadata(summary, fetched.metadata)

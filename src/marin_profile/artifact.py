@@ -1,0 +1,66 @@
+"""What a published summary is called and what its metadata say: the same through every tracker.
+
+Contract: imports no tracker; the metadata are plain JSON values, None where the summary is silent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from marin_profile.schema import ProfileSummary
+
+CAPTURE_TYPE = "jax_profile"
+SUMMARY_TYPE = "profile_summary"
+
+SUMMARY_FILE = "profile_summary.json"
+REPORT_FILE = "profile_report.md"
+
+
+def summary_artifact_name(run_id: str) -> str:
+    """The name under which a run's summaries are kept; what W&B refuses in names becomes "-"."""
+    return "profile-summary-" + re.sub(r"[^\w.-]", "-", run_id, flags=re.ASCII)
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """The first 16 hex digits of the sha256 of the config's sorted-key JSON."""
+    text = json.dumps(dict(config), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def artifact_metadata(summary: ProfileSummary) -> dict[str, Any]:
+    """What a list of artifacts should tell without a download; microseconds and shares."""
+    run, shares = summary.run_metadata, summary.time_breakdown
+    steady = summary.step_time.steady_state_steps
+    gap = summary.gap_before_ops[0] if summary.gap_before_ops else None
+    return {
+        "schema_version": summary.schema_version,
+        "generated_at_utc": summary.generated_at_utc,
+        "source_format": summary.source_format,
+        "source_path": summary.source_path,
+        "run_path": run.run_path,
+        "run_id": run.run_id,
+        "source_artifact_ref": run.artifact_ref,
+        "hardware_type": run.hardware_type,
+        "mesh_or_topology": run.mesh_or_topology,
+        "git_sha": run.git_sha,
+        "config_hash": run.config_hash,
+        "num_devices": run.num_devices,
+        "num_hosts": run.num_hosts,
+        "step_median": steady.median,
+        "step_p90": steady.p90,
+        "num_steps": steady.count,
+        "compute_share": shares.compute.share_of_total,
+        "communication_share": shares.communication.share_of_total,
+        "host_share": shares.host.share_of_total,
+        "stall_share": shares.stall.share_of_total,
+        "other_share": shares.other.share_of_total,
+        "top_pre_gap_op": gap.name if gap else None,
+        "top_pre_gap_total": gap.total_gap_duration if gap else None,
+        "num_hot_ops": len(summary.hot_ops),
+        "num_hierarchical_regions": len(summary.hierarchical_regions),
+        "num_gap_region_contexts": len(summary.gap_region_contexts),
+    }

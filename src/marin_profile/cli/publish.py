@@ -1,0 +1,49 @@
+"""`marin-profile publish`: a summary and its report -> W&B."""
+
+from __future__ import annotations
+
+import click
+
+from marin_profile.cli.options import Verb, emit, summary_option
+from marin_profile.errors import UsageError
+
+
+@click.command(cls=Verb)
+@summary_option
+@click.option("--report", "report_path", metavar="F", help="The summary's report, to go with it.")
+@click.option("--alias", "aliases", metavar="A", multiple=True, help="Besides latest; repeatable.")
+@click.option("--entity", metavar="E", help="Default: that of the run that was profiled.")
+@click.option("--project", metavar="P", help="Default: that of the run that was profiled.")
+@click.option("--artifact-name", metavar="N", help="Default: profile-summary-<run_id>.")
+@click.option("--dry-run", is_flag=True, help="Print what would be uploaded; needs no account.")
+def command(
+    summary_path: str | None,
+    report_path: str | None,
+    aliases: tuple[str, ...],
+    entity: str | None,
+    project: str | None,
+    artifact_name: str | None,
+    dry_run: bool,
+) -> None:
+    """Publish a summary to W&B as an artifact of type profile_summary.
+
+    Prints as JSON what was uploaded, and where to; offline (WANDB_MODE=offline) also how to upload
+    it later.
+    """
+    if summary_path is None:
+        raise UsageError("Name the summary to publish with --summary.")
+    from marin_profile.schema import canonical_json
+    from marin_profile.wandb_io import be_quiet
+    from marin_profile.wandb_out import publish
+
+    be_quiet()
+    outcome = publish(
+        summary_path,
+        report_path,
+        aliases=aliases,
+        entity=entity,
+        project=project,
+        artifact_name=artifact_name,
+        dry_run=dry_run,
+    )
+    emit(canonical_json(outcome), None)
