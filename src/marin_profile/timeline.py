@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.columns import find_sorted, moved_to_clock
+from marin_profile.replica_groups import Groups
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
@@ -81,8 +82,12 @@ class HloInstruction:
     op_name: str
     shape: str = ""
     operands: tuple[str, ...] = ()
-    replica_group_size: int | None = None
+    replica_groups: Groups = ()
     wrapped_opcode: str = ""
+
+    @property
+    def replica_group_size(self) -> int | None:
+        return len(self.replica_groups[0]) if self.replica_groups else None
 
 
 @dataclass(frozen=True, slots=True)

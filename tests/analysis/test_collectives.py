@@ -152,3 +152,20 @@ def test_halves_without_a_partner_count_once():
         tpu.op("collective-permute-done.9", at + 90, 1, category="collective-permute-done")
     (row,) = space.analyse().collectives
     assert row.count == 3
+
+
+def test_wait_is_within_a_group():
+    """{0,1} take 100 and 90 us, {2,3} 20 and 10: wait 20, wire 200."""
+    space = Space()
+    for ordinal, duration in enumerate((100, 90, 20, 10)):
+        space.tpu(ordinal).op(
+            "all-reduce.1",
+            0,
+            duration,
+            long_name="%all-reduce.1 = f32[1000] all-reduce(f32[1000] %x), "
+            "replica_groups={{0,1},{2,3}}",
+        )
+    (row,) = space.analyse().collectives
+    assert (row.group_size, row.wire, row.wait) == (2, 200 * US, 20 * US)
+    algorithm, _ = bandwidth(row)
+    assert algorithm == pytest.approx(4 * 4000 / 200e-6 / 1e9)

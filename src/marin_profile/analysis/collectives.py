@@ -3,8 +3,9 @@
 Contract: a start/done pair is one instance that lasts from the start's start to the done's end; a
 plain collective lasts as long as its op. Bandwidth follows nccl-tests: algorithm = bytes / time,
 bus = algorithm x c, c = 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and
-all-to-all, else 1. Wire time of an instance is its shortest duration over the host's devices (the
-last to arrive did not wait); what the others took longer is wait.
+all-to-all, else 1. Wire time of an instance is its shortest duration over the host's devices of one
+replica group (the last to arrive did not wait); what the others took longer is wait. Where it is not
+known which of the captured devices meet, both are unknown.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 from marin_profile.analysis.async_spans import AsyncSpans
 from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
 from marin_profile.classify import COLLECTIVES
-from marin_profile.columns import unique_pairs
+from marin_profile.columns import distinct, unique_pairs
 from marin_profile.intervals import Intervals
+from marin_profile.replica_groups import Groups, groups_of_captured
 from marin_profile.timeline import Int64s
 
 DTYPE_BITS = {
@@ -50,8 +52,11 @@ class CollectiveTotals:
 
 @dataclass(frozen=True)
 class _Instances:
-    """Collective instances of one device, sorted by start. group_size is 0 where not known."""
+    """Collective instances of one device, sorted by start. group_size is 0 where not known; groups
+    are those of each op."""
 
+    ordinal: int
+    groups: dict[int, Groups]
     op: Int64s
     group_size: Int64s
     start: Int64s
@@ -161,7 +166,33 @@ def _instances(facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans)
     span_sizes[paired] = np.maximum(span_sizes[paired], start_sizes)
     group_size = np.concatenate((sizes[device.op[alone]], span_sizes[chosen]))
     order = np.argsort(start, kind="stable")
-    return _Instances(op[order], group_size[order], start[order], end[order])
+    return _Instances(
+        ordinal=_ordinal(device.name),
+        groups=_groups_by_op(facts, device, spans, op),
+        op=op[order],
+        group_size=group_size[order],
+        start=start[order],
+        end=end[order],
+    )
+
+
+def _ordinal(device: str) -> int:
+    digits = re.search(r":(\d+)", device)
+    return int(digits.group(1)) if digits else 0
+
+
+def _groups_by_op(
+    facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans, op: Int64s
+) -> dict[int, Groups]:
+    groups = {index: facts[index].replica_groups for index in distinct(op, len(facts)).tolist()}
+    paired = spans.start_at >= 0
+    starts = device.op[spans.start_at[paired]]
+    for done, start in zip(
+        *(c.tolist() for c in unique_pairs(spans.op[paired], starts)[:2]), strict=True
+    ):
+        if not groups.get(done):
+            groups[done] = facts[start].replica_groups
+    return groups
 
 
 def _other_halves(
@@ -193,22 +224,33 @@ def _total(
         exposed += (union - hidden_by).total
         overlapped += (union & hidden_by).total
     for op in ops:
-        per_device = [_durations(one, op, group_size) for one in instances]
-        per_device = [row for row in per_device if len(row)]
-        if not per_device:
+        lengths = [_durations(one, op, group_size) for one in instances]
+        executions = sum(map(len, lengths))
+        if not executions:
             continue
         size = payload_bytes(facts[op], group_size)
-        executions = sum(map(len, per_device))
         payload = None if payload is None or size is None else payload + size * executions
-        if len({len(row) for row in per_device}) > 1:
-            wire = None
-        elif wire is not None:
-            shortest = np.min(np.stack(per_device), axis=0)
-            wire += int(shortest.sum()) * len(per_device)
+        own_wire = _wire(op, instances, lengths)
+        wire = None if wire is None or own_wire is None else wire + own_wire
     wait = None if wire is None or len(instances) < 2 else duration - wire
     return CollectiveTotals(
         kind, group_size or None, count, duration, exposed, overlapped, payload, wire, wait
     )
+
+
+def _wire(op: int, instances: Sequence[_Instances], lengths: Sequence[Int64s]) -> int | None:
+    """Wire time of all instances of one op over the devices that ran it."""
+    took_part = [
+        (one, length) for one, length in zip(instances, lengths, strict=True) if len(length)
+    ]
+    if len({len(length) for _, length in took_part}) > 1:
+        return None
+    groups = next((one.groups[op] for one, _ in took_part if one.groups.get(op)), ())
+    meetings = groups_of_captured(groups, [one.ordinal for one, _ in took_part])
+    if meetings is None:
+        return None
+    table = np.stack([length for _, length in took_part])
+    return sum(int(table[members].min(axis=0).sum()) * len(members) for members in meetings)
 
 
 def _durations(one: _Instances, op: int, group_size: int) -> Int64s:

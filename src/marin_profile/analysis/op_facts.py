@@ -21,6 +21,7 @@ from marin_profile.classify import (
     shape_signature,
 )
 from marin_profile.columns import distinct
+from marin_profile.replica_groups import Groups, groups_in_text
 from marin_profile.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
 from marin_profile.timeline import HloInstruction, Op, Timeline
 
@@ -44,7 +45,7 @@ class OpFacts:
     flops: int | None
     bytes_accessed: int | None
     operands: tuple[str, ...]
-    replica_group_size: int | None
+    replica_groups: Groups
     has_hlo: bool
 
     @property
@@ -66,8 +67,12 @@ class OpFacts:
             self.scope_path,
             self.pass_name,
             self.source,
-            repr((self.flops, self.bytes_accessed, self.operands, self.replica_group_size)),
+            repr((self.flops, self.bytes_accessed, self.operands, self.replica_groups)),
         )
+
+    @property
+    def replica_group_size(self) -> int | None:
+        return len(self.replica_groups[0]) if self.replica_groups else None
 
     @property
     def scope_path(self) -> str:
@@ -143,7 +148,8 @@ def _facts(op: Op, hlo: Mapping[int, Mapping[str, HloInstruction]], stream: str 
         flops=op.model_flops if op.model_flops is not None else op.flops,
         bytes_accessed=op.bytes_accessed,
         operands=_operands(op, instruction),
-        replica_group_size=_group_size(op, instruction),
+        replica_groups=groups_in_text(op.long_name)
+        or (instruction.replica_groups if instruction else ()),
         has_hlo=bool(op.hlo_op or op.long_name or op.category),
     )
 
@@ -171,20 +177,6 @@ def _operands(op: Op, instruction: HloInstruction | None) -> tuple[str, ...]:
         return instruction.operands
     _, _, text = op.long_name.partition(" = ")
     return tuple(_OPERAND.findall(text))[:8]
-
-
-_EXPLICIT_GROUPS = re.compile(r"replica_groups=\{\{([\d,]*)\}")
-_IOTA_GROUPS = re.compile(r"replica_groups=\[(\d+),(\d+)\]")
-
-
-def _group_size(op: Op, instruction: HloInstruction | None) -> int | None:
-    explicit = _EXPLICIT_GROUPS.search(op.long_name)
-    if explicit:
-        return len([part for part in explicit.group(1).split(",") if part]) or None
-    iota = _IOTA_GROUPS.search(op.long_name)
-    if iota:
-        return int(iota.group(2))
-    return instruction.replica_group_size if instruction else None
 
 
 def with_update_pass(facts: tuple[OpFacts, ...], used: set[int]) -> tuple[OpFacts, ...]:

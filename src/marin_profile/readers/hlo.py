@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, walk
+from marin_profile.replica_groups import Groups, iota_groups, mesh_groups
 from marin_profile.timeline import HloInstruction
 
 Buffer = NDArray[np.uint8]
@@ -75,14 +76,14 @@ def _read_module(buffer: Buffer, module: Span) -> dict[str, HloInstruction]:
 class _RawInstruction:
     """An instruction whose operands and callees are still ids."""
 
-    __slots__ = ("callees", "group_size", "id", "name", "op_name", "opcode", "operand_ids", "shape")
+    __slots__ = ("callees", "groups", "id", "name", "op_name", "opcode", "operand_ids", "shape")
 
     def __init__(self, buffer: Buffer, span: Span) -> None:
         self.name = self.opcode = self.op_name = self.shape = ""
         self.id = 0
         self.operand_ids: list[int] = []
         self.callees: list[int] = []
-        self.group_size: int | None = None
+        self.groups: Groups = ()
         for number, value, inner in fields(buffer, span):
             if number == 1:
                 self.name = text(buffer, inner)
@@ -100,12 +101,12 @@ class _RawInstruction:
                 self.operand_ids += _repeated(buffer, value, inner)
             elif number == 38:
                 self.callees += _repeated(buffer, value, inner)
-            elif number == 49 and self.group_size is None:
-                self.group_size = _replica_group_size(buffer, inner)
+            elif number == 49:
+                self.groups = (*self.groups, _replica_group(buffer, inner))
             elif number == 87:
-                self.group_size = _device_list_group_size(buffer, inner) or self.group_size
+                self.groups = _device_list_groups(buffer, inner) or self.groups
             elif number == 93:
-                self.group_size = _mesh_group_size(buffer, inner) or self.group_size
+                self.groups = _mesh_groups(buffer, inner) or self.groups
 
     def resolve(self, by_id: dict[int, _RawInstruction], roots: dict[int, int]) -> HloInstruction:
         wrapped = ""
@@ -118,7 +119,7 @@ class _RawInstruction:
             op_name=self.op_name,
             shape=self.shape,
             operands=operands,
-            replica_group_size=self.group_size,
+            replica_groups=tuple(group for group in self.groups if group),
             wrapped_opcode=wrapped,
         )
 
@@ -140,46 +141,58 @@ def _repeated(buffer: Buffer, value: int, span: Span) -> list[int]:
     return values
 
 
-def _replica_group_size(buffer: Buffer, span: Span) -> int | None:
+def _replica_group(buffer: Buffer, span: Span) -> tuple[int, ...]:
     ids: list[int] = []
     for number, value, inner in fields(buffer, span):
         if number == 1:
             ids += _repeated(buffer, value, inner)
-    return len(ids) or None
+    return tuple(ids)
 
 
-def _device_list_group_size(buffer: Buffer, span: Span) -> int | None:
-    """CollectiveDeviceListProto: explicit groups (1), or an iota list (2: groups, devices each)."""
+def _device_list_groups(buffer: Buffer, span: Span) -> Groups:
+    """CollectiveDeviceListProto: explicit groups (1), or an iota list (2)."""
+    explicit: list[tuple[int, ...]] = []
     for number, _, inner in fields(buffer, span):
         if number == 1:
-            return _replica_group_size(buffer, inner)
-        if number == 2:
-            sizes = {tag: value for tag, value, _ in fields(buffer, inner)}
-            return sizes.get(2)
-    return None
+            explicit.append(_replica_group(buffer, inner))
+        elif number == 2:
+            return _iota_groups(buffer, inner)
+    return tuple(explicit)
 
 
-def _mesh_group_size(buffer: Buffer, span: Span) -> int | None:
+def _iota_groups(buffer: Buffer, span: Span) -> Groups:
+    """Groups (1), devices in each (2), dimensions (3), permutation (4)."""
+    count = size = 0
+    dims: list[int] = []
+    permutation: list[int] = []
+    for number, value, inner in fields(buffer, span):
+        if number == 1:
+            count = value
+        elif number == 2:
+            size = value
+        elif number == 3:
+            dims += _repeated(buffer, value, inner)
+        elif number == 4:
+            permutation += _repeated(buffer, value, inner)
+    return iota_groups(count, size, tuple(dims), tuple(permutation))
+
+
+def _mesh_groups(buffer: Buffer, span: Span) -> Groups:
     """Groups along axes of a mesh, as jax 0.11 writes them: the mesh's axes (1: name, size), and
-    the axes of the group (2: index into them, size of a part of that axis)."""
+    the axes of the group (2: index into them). Parts of an axis give no groups."""
     sizes: list[int] = []
-    group = 1
+    axes: list[int] = []
     for number, _, inner in fields(buffer, span):
         if number == 1:
             for tag, _, axis in fields(buffer, inner):
                 if tag == 1:
                     sizes.append({n: value for n, value, _ in fields(buffer, axis)}.get(2, 1))
         elif number == 2:
-            index, part = 0, None
-            for tag, value, content in fields(buffer, inner):
-                if tag == 1:
-                    index = value
-                elif tag == 2:
-                    part = {n: v for n, v, _ in fields(buffer, content)}.get(2)
-            if part is None and index >= len(sizes):
-                return None
-            group *= part if part is not None else sizes[index]
-    return group if sizes else None
+            facts = {tag: value for tag, value, _ in fields(buffer, inner)}
+            if 2 in facts:
+                return ()
+            axes.append(facts.get(1, 0))
+    return mesh_groups(sizes, axes)
 
 
 def _shape(buffer: Buffer, span: Span, depth: int = 0) -> str:
