@@ -3,9 +3,9 @@
 Contract: a start/done pair is one instance that lasts from the start's start to the done's end; a
 plain collective lasts as long as its op. Bandwidth follows nccl-tests: algorithm = bytes / time,
 bus = algorithm x c, c = 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and
-all-to-all, else 1. Wire time of an instance is its shortest duration over the host's devices of one
-replica group (the last to arrive did not wait); what the others took longer is wait. Where it is not
-known which of the captured devices meet, both are unknown.
+all-to-all, else 1. Wire time of an instance is its shortest duration over the devices of one
+replica group on a host (the last to arrive did not wait); what the others took longer is wait.
+Where it is not known which of the captured devices meet, both are unknown.
 """
 
 from __future__ import annotations

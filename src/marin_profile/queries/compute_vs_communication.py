@@ -23,7 +23,7 @@ from marin_profile.queries.model import (
 )
 from marin_profile.schema import ProfileSummary
 
-NO_COMMUNICATION = "n/a: no communication op ran"
+NO_COMMUNICATION = "n/a: no communication op ran in this window"
 
 
 class WorstCollective(Row):
