@@ -199,8 +199,7 @@ def main() -> None:
         if not (path := output_dir / name).exists() or path.stat().st_mtime < started
     ]
     if missing:
-        log = output_dir / "profile_ingest.log"
-        sys.exit(f"not written: {', '.join(map(str, missing))}; see {log}")
+        sys.exit(f"not written: {', '.join(map(str, missing))}; the log above says why")
     show(output_dir)
     say(f"done in {time.time() - started:.0f} s; everything is in {output_dir}/")
 

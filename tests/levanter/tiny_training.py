@@ -7,8 +7,11 @@ folder, and writes OUTDIR/results.json: per scenario the finished steps and the 
 import json
 import logging
 import os
+import signal
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
@@ -23,13 +26,51 @@ from levanter.checkpoint import CheckpointerConfig
 from levanter.data.dataset import ListAsyncDataset
 from levanter.optim.config import AdamConfig
 from levanter.tracker import NoopConfig
+from levanter.tracker.tracker import Tracker, TrackerConfig
 from levanter.trainer import Trainer, TrainerConfig
 
-from marin_profile.levanter import ProfilerConfig, install
+from marin_profile.levanter import ProfilerConfig, Window, install
 
 Features = hax.Axis("features", 16)
 Outputs = Features.alias("outputs")
 BATCH_SIZE = 4
+
+
+class KeepingTracker(Tracker):
+    """Keeps the artifacts in a folder, and says which."""
+
+    name = "keeping"
+
+    def __init__(self, broken: bool) -> None:
+        self._broken = broken
+
+    def log_artifact(self, artifact_path, *, name=None, type=None):
+        if self._broken:
+            raise ConnectionError("down")
+        LOGGED.append([name, type, sorted(path.name for path in Path(artifact_path).rglob("*.*"))])
+
+    def log_summary(self, metrics):
+        LOGGED.append(sorted(key for key in metrics if key.startswith("profile/")))
+
+    def log_hyperparameters(self, hparams):
+        pass
+
+    def log(self, metrics, *, step, commit=None):
+        pass
+
+    def finish(self):
+        pass
+
+
+LOGGED: list[list] = []
+
+
+@dataclass(frozen=True)
+class KeepingConfig(TrackerConfig):
+    broken: bool = False
+
+    def init(self, run_id):
+        return KeepingTracker(self.broken)
 
 
 @dataclass(frozen=True)
@@ -39,6 +80,9 @@ class Scenario:
     batches: int | None = None  # the data ends after so many
     crash_at: int | None = None
     broken: str | None = None  # the function of jax.profiler that raises
+    do: dict[int, Callable[[Path], object]] = field(default_factory=dict)  # after that step
+    watch: bool = False
+    tracker: TrackerConfig = field(default_factory=NoopConfig)
 
 
 def profile(start_step: int = 3, num_steps: int = 3, **settings) -> ProfilerConfig:
@@ -47,7 +91,64 @@ def profile(start_step: int = 3, num_steps: int = 3, **settings) -> ProfilerConf
     )
 
 
+def on_demand(**settings) -> ProfilerConfig:
+    return profile(start_step=50, triggered_steps=2, **settings)
+
+
+def touch(run_dir: Path) -> None:
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / "profile_now").touch()
+    time.sleep(1)  # longer than the callback takes to look
+
+
+def block(folder: Path) -> None:
+    """Puts a file where the folder should be."""
+    folder.parent.mkdir(parents=True)
+    folder.touch()
+
+
+def terminate(run_dir: Path) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def other_profiler(out: Path) -> None:
+    jax.profiler.start_trace(str(out / "other"))
+
+
+def in_step(seconds: float) -> Callable[[Path], object]:
+    """Makes the next step slow: it waits for its data."""
+    return lambda _: SLEEPS.append(seconds)
+
+
+SLEEPS: list[float] = []
+WINDOWS = [Window(3, 2), Window(5, 1), Window(30, 2)]
+
 SCENARIOS = {
+    "logged": Scenario(profile(ingest=True), tracker=KeepingConfig()),
+    "tracker_down": Scenario(profile(ingest=True), tracker=KeepingConfig(broken=True)),
+    "windows": Scenario(profile(windows=WINDOWS), train_steps=10),
+    "every": Scenario(profile(num_steps=2, every=4), train_steps=12),
+    "inline": Scenario(profile(windows=WINDOWS[:2], ingest=True, ingest_in="inline")),
+    "thread": Scenario(profile(ingest=True, ingest_in="thread")),
+    "touched": Scenario(on_demand(), train_steps=12, do={4: touch, 8: touch}),
+    "signalled": Scenario(
+        on_demand(),
+        do={4: lambda _: os.kill(os.getpid(), signal.SIGUSR2)},
+    ),
+    "slow_steps": Scenario(
+        on_demand(anomaly_factor=20, max_anomalies=1),
+        train_steps=30,
+        do={14: in_step(1), 20: in_step(1)},
+    ),
+    "other_process": Scenario(profile(process_index=[1, 2])),
+    "busy": Scenario(
+        profile(windows=WINDOWS),
+        train_steps=34,
+        do={2: other_profiler, 8: lambda _: jax.profiler.stop_trace()},
+    ),
+    "no_folder": Scenario(profile(), do={2: lambda run_dir: block(run_dir / "profiler")}),
+    "recompiles": Scenario(profile(num_steps=8), train_steps=12, watch=True),
+    "too_early": Scenario(profile(start_step=1)),
     "ingested": Scenario(profile(ingest=True), train_steps=10),
     "clamped": Scenario(profile(num_steps=25), train_steps=6),
     "late": Scenario(profile(start_step=8)),
@@ -56,11 +157,19 @@ SCENARIOS = {
     "data_ends_before": Scenario(profile(start_step=10), train_steps=20, batches=5),
     "start_raises": Scenario(profile(), broken="start_trace"),
     "stop_raises": Scenario(profile(), broken="stop_trace"),
+    "terminated_in_capture": Scenario(profile(ingest=True), do={4: terminate}),
+    "terminated_in_ingestion": Scenario(profile(ingest=True), do={7: terminate}),
     "crash": Scenario(profile(num_steps=25), train_steps=20, crash_at=5),
 }
 
 
+def nap() -> None:
+    if SLEEPS:
+        time.sleep(SLEEPS.pop())
+
+
 def loss_fn(model, batch, *, key=None):
+    jax.debug.callback(nap)
     return hax.mean((model(batch) - batch.rename({"features": "outputs"})) ** 2)
 
 
@@ -68,8 +177,8 @@ def run(scenario: Scenario, out: Path) -> list[int]:
     trainer_config = TrainerConfig(
         id="run",
         log_dir=out,
-        tracker=NoopConfig(),
-        watch=WatchConfig(watch_targets=[]),
+        tracker=scenario.tracker,
+        watch=WatchConfig() if scenario.watch else WatchConfig(watch_targets=[]),
         num_train_steps=scenario.train_steps,
         train_batch_size=BATCH_SIZE,
         checkpointer=CheckpointerConfig(base_path=str(out / "checkpoints")),
@@ -82,6 +191,10 @@ def run(scenario: Scenario, out: Path) -> list[int]:
     data = ListAsyncDataset([hax.named(rows[i % len(rows)], Features) for i in range(count)])
     finished: list[int] = []
 
+    def act(info):
+        if len(finished) < 2 or finished[-1] != info.step:
+            scenario.do.get(info.step, lambda _: None)(out / "run")
+
     def record(info):
         finished.append(info.step)
         if info.step == scenario.crash_at:
@@ -89,6 +202,7 @@ def run(scenario: Scenario, out: Path) -> list[int]:
 
     optimizer = AdamConfig().build(scenario.train_steps)
     with Trainer(trainer_config, optimizer, loss_fn) as trainer:
+        trainer.add_hook(act, every=1)
         install(trainer, scenario.config)
         trainer.add_hook(record, every=1)
         state = trainer.initial_state(
@@ -109,17 +223,25 @@ def run_logged(name: str, out: Path) -> dict:
     logger.addHandler(handler)
     try:
         if scenario.broken is None:
-            return {"steps": run(scenario, out), "log": lines}
+            LOGGED.clear()
+            return {"steps": run(scenario, out), "log": lines, "logged": [*LOGGED]}
         with mock.patch.object(jax.profiler, scenario.broken, side_effect=RuntimeError("broken")):
             return {"steps": run(scenario, out), "log": lines}
     finally:
         logger.removeHandler(handler)
-        if scenario.broken == "stop_trace":
-            jax.profiler.stop_trace()
+
+
+def refused(scenario: Scenario, out: Path) -> dict:
+    try:
+        return {"steps": run(scenario, out)}
+    except ValueError as error:
+        return {"steps": [], "error": str(error)}
 
 
 def main(out: Path, names: list[str]) -> None:
-    results = {name: run_logged(name, out / name) for name in names}
+    results = {name: run_logged(name, out / name) for name in names if name != "too_early"}
+    if "too_early" in names:
+        results["too_early"] = refused(SCENARIOS["too_early"], out / "too_early")
     (out / "results.json").write_text(json.dumps(results))
 
 

@@ -1,25 +1,33 @@
 """Profiling a Levanter training: `install(trainer, ProfilerConfig(...))` and train.
 
 Contract: importing this package imports neither jax nor levanter, so the ingestion process, which
-lives here, stays light; `install` and `ProfileCallback` bring them in when they are first asked
-for.
+lives here, stays light; the names below bring in what they need when they are first asked for.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from marin_profile.levanter.config import ProfilerConfig
+from marin_profile.levanter.config import ProfileOptions, ProfilerConfig, Window
 
 if TYPE_CHECKING:
     from marin_profile.levanter.callback import ProfileCallback, install
+    from marin_profile.levanter.loops import profile_window
 
-__all__ = ["ProfileCallback", "ProfilerConfig", "install"]
+_HOMES = {"ProfileCallback": "callback", "install": "callback", "profile_window": "loops"}
+
+__all__ = [
+    "ProfileCallback",
+    "ProfileOptions",
+    "ProfilerConfig",
+    "Window",
+    "install",
+    "profile_window",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from marin_profile.levanter import callback
-
-    return getattr(callback, name)
+    return getattr(import_module(f"marin_profile.levanter.{_HOMES[name]}"), name)

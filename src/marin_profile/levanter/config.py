@@ -1,44 +1,130 @@
-"""What to profile: a window of training steps, and what happens to the capture.
+"""What to profile, and what happens to the captures.
 
 Contract: plain values only, readable by draccus from YAML and flags; a config that makes no sense
-raises ValueError when it is built, before training starts.
+raises ValueError when it is built, before training starts. Steps count as Levanter counts them,
+from 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
 
 
 @dataclass(frozen=True)
-class ProfilerConfig:
-    """Steps `start_step` to `start_step + num_steps - 1`, counted as Levanter counts, from 0.
+class Window:
+    """Steps `start_step` to `start_step + num_steps - 1`."""
 
-    Levanter lines of June 2026 run their hooks from step 2 on: a `start_step` below 3 begins at
-    step 3 there.
-    """
-
-    enabled: bool = True
-    start_step: int = 5
-    num_steps: int = 25
-    output_dir: str | None = None
-    """Where summary and report go; the run's log folder if not given."""
-    python_tracer_level: int = 0
-    """0 leaves Python frames out: they are nine tenths of a capture and seconds of its writing."""
-    enable_hlo_proto: bool = True
-    """HLO protos carry the scope names of ops on CPU and GPU."""
-    ingest: bool = True
-    """Summarise the capture in a process of its own while training goes on."""
-    ingest_timeout: float = 120.0
-    """Seconds that the end of training waits for that process."""
+    start_step: int
+    num_steps: int
 
     def __post_init__(self) -> None:
         if self.start_step < 1:
             raise ValueError(f"start_step must be at least 1, not {self.start_step}")
         if self.num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, not {self.num_steps}")
+
+
+@dataclass(frozen=True)
+class ProfileOptions:
+    """What JAX's profiler records; None leaves JAX's own default. The defaults keep captures small.
+
+    Python frames are nine tenths of a capture and seconds of its writing: they are off. HLO protos
+    carry the scope names of ops on CPU and GPU: they are on.
+    """
+
+    host_tracer_level: int | None = None
+    python_tracer_level: int | None = 0
+    device_tracer_level: int | None = None
+    enable_hlo_proto: bool | None = True
+    include_dataset_ops: bool | None = None
+    advanced_configuration: dict[str, bool | int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProfilerConfig:
+    """One window by default: `num_steps` steps from `start_step` on."""
+
+    enabled: bool = True
+    start_step: int = 5
+    num_steps: int = 25
+    windows: list[Window] = field(default_factory=list)
+    """Several windows, in place of `start_step` and `num_steps`."""
+    every: int | None = None
+    """Repeat the window, or the windows, every so many steps."""
+    on_demand: bool = True
+    """Capture when the file `profile_now` in the run's folder is touched, and on SIGUSR2."""
+    anomaly_factor: float | None = None
+    """Capture after a step that took longer than so many running medians."""
+    max_anomalies: int = 3
+    """At most so many captures a run after slow steps."""
+    triggered_steps: int = 5
+    """Steps of a capture on demand or after a slow step."""
+    process_index: int | list[int] | None = None
+    """The process, or processes, that capture; all if not given."""
+    profile_options: ProfileOptions = field(default_factory=ProfileOptions)
+    perfetto_link: bool = False
+    """Let process 0 wait, after its capture, until somebody opens the trace in Perfetto."""
+    create_perfetto_trace: bool = False
+    """Write `perfetto_trace.json.gz` as well; nothing here reads it."""
+    output_dir: str | None = None
+    """Where the newest summary and report also go; the run's log folder if not given."""
+    ingest: bool = True
+    """Summarise each capture while training goes on."""
+    ingest_in: Literal["subprocess", "thread", "inline"] = "subprocess"
+    """`thread` takes the GIL from training; `inline` holds training up, for debugging."""
+    ingest_timeout: float = 120.0
+    """Seconds that the end of training waits for what is still being summarised."""
+    ingest_time_limit: float = 1800.0
+    """Seconds that the summarising of one capture may take while training goes on (subprocess)."""
+    ingest_memory_gb: float = 32.0
+    """Address space of the summarising process; more than it uses, for libraries reserve it."""
+
+    log: bool = True
+    """Log summary, report and figures to the run's tracker."""
+    upload: Literal["auto", "always", "reference", "never"] = "auto"
+    """The capture too: `auto` up to 20,000,000 bytes, else, as `reference`, where it lies."""
+
+    def __post_init__(self) -> None:
+        _ = self.base_windows  # refuses one without sense
+        _require_positive(self, "triggered_steps", "ingest_time_limit", "ingest_memory_gb")
         if self.ingest_timeout < 0:
             raise ValueError(f"ingest_timeout must not be negative, is {self.ingest_timeout}")
+        if self.max_anomalies < 0:
+            raise ValueError(f"max_anomalies must not be negative, is {self.max_anomalies}")
+        if self.anomaly_factor is not None and self.anomaly_factor <= 1:
+            raise ValueError(f"anomaly_factor must be above 1, is {self.anomaly_factor}")
+        self._check_windows()
 
-    def window(self, num_train_steps: int) -> range:
-        """The steps to capture in a training of that length; empty if it ends before the window."""
-        return range(self.start_step, min(self.start_step + self.num_steps, num_train_steps))
+    def _check_windows(self) -> None:
+        windows = self.base_windows
+        for before, after in pairwise(windows):
+            if before.start_step + before.num_steps > after.start_step:
+                raise ValueError(f"windows overlap: {before} and {after}")
+        last = windows[-1]
+        span = last.start_step + last.num_steps - windows[0].start_step
+        if self.every is not None and self.every < span:
+            raise ValueError(f"every must be at least {span}, the steps it repeats: {self.every}")
+
+    @property
+    def base_windows(self) -> tuple[Window, ...]:
+        """The windows before repetition, in order."""
+        windows = self.windows or [Window(self.start_step, self.num_steps)]
+        return tuple(sorted(windows, key=lambda window: window.start_step))
+
+    def captures_on(self, process_index: int) -> bool:
+        """Whether that process takes captures."""
+        if self.process_index is None:
+            return True
+        chosen = (
+            self.process_index if isinstance(self.process_index, list) else [self.process_index]
+        )
+        return process_index in chosen
+
+
+def _require_positive(config: ProfilerConfig, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value <= 0:
+            raise ValueError(f"{name} must be positive, is {value}")

@@ -1,123 +1,160 @@
-"""Ingestion beside training: capture folder in, profile_summary.json and profile_report.md out.
+"""Ingestion: a capture folder in, profile_summary.json and profile_report.md out, and beside them
+in profile_figures.json the few numbers that a tracker is told.
 
 Contract
-* The work runs in a plain subprocess of low priority, without jax: work in a thread would take the
-  GIL from training, a forked child would inherit jax's locks.
-* Each output appears whole or not at all: it is written next to its place and renamed into it.
-* What the process prints goes to `profile_ingest.log` beside the outputs.
+* `ingest` works in any process and thread; as a program this module gives itself low priority and
+  limits, never imports jax, and ends soon after the process that started it.
+* Each output appears whole or not at all: it is written to a folder beside its place and renamed
+  into it; what a killed predecessor left there is removed.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
+import shutil
 import signal
-import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 SUMMARY_NAME = "profile_summary.json"
 REPORT_NAME = "profile_report.md"
+FIGURES_NAME = "profile_figures.json"
+METADATA_FILE = "metadata.json"
 LOG_NAME = "profile_ingest.log"
 
 NICENESS = 10
-# The child needs no accelerator, and flags meant for training must not reach it.
-_TRAINING_VARIABLES = ("JAX_", "XLA_", "LIBTPU_", "TPU_")
-_SAFE_PYTHON = (sys.executable, "-P", "-m")
+LOOK_FOR_PARENT_EVERY = 0.5  # seconds
+OVER_TIME = 124
+_PARTIAL = ".ingest-"
 
 
 @dataclass(frozen=True)
-class Ingestion:
-    """A running ingestion process, seen from training."""
+class Job:
+    """Summarise the newest capture at or below `capture_dir` into `output_dir`, and copy the
+    outputs to `copy_dir`."""
 
-    process: subprocess.Popen[bytes]
     capture_dir: Path
     output_dir: Path
+    copy_dir: Path | None = None
 
     @property
-    def running(self) -> bool:
-        return self.process.poll() is None
-
-    def finish(self, timeout: float) -> str | None:
-        """Wait up to `timeout` seconds, then stop it. None if it succeeded, else what happened."""
-        log = self.output_dir / LOG_NAME
-        try:
-            code = self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self._kill()
-            return (
-                f"the profile in {self.capture_dir} was not summarised within {timeout:g} s; "
-                f"see {log}"
-            )
-        if code != 0:
-            return f"the profile in {self.capture_dir} was not summarised (exit {code}); see {log}"
-        return None
-
-    def _kill(self) -> None:
-        # The process leads a group of its own: its commands go with it.
-        for signum in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.killpg(self.process.pid, signum)
-                self.process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                continue
-            except ProcessLookupError:
-                pass
-            return
+    def command(self) -> str:
+        """What does the same by hand."""
+        summary = self.output_dir / SUMMARY_NAME
+        return f"marin-profile summarize --profile-dir {self.capture_dir} --output {summary}"
 
 
-def start_ingestion(capture_dir: Path, output_dir: Path) -> Ingestion:
-    """Start summarising the newest capture under `capture_dir`; returns at once."""
-    output_dir.mkdir(parents=True, exist_ok=True)
-    with open(output_dir / LOG_NAME, "wb") as log:
-        process = subprocess.Popen(
-            [*_SAFE_PYTHON, "marin_profile.levanter.worker", str(capture_dir), str(output_dir)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=_environment(),
-            start_new_session=True,
-        )
-    return Ingestion(process, capture_dir, output_dir)
+def ingest(job: Job) -> None:
+    """Write summary and report; raises what stands in the way."""
+    from marin_profile import render_markdown, summarize
+    from marin_profile.artifact import artifact_metadata
+    from marin_profile.levanter.figures import figures
+
+    started = time.monotonic()
+    summary = summarize(job.capture_dir)
+    contents = {SUMMARY_NAME: summary.to_json(), REPORT_NAME: render_markdown(summary)}
+    seconds = time.monotonic() - started
+    told = {
+        "metadata": artifact_metadata(summary),
+        "figures": figures(summary) | {"ingest_seconds": round(seconds, 3)},
+    }
+    beside = contents | {FIGURES_NAME: json.dumps(told, indent=1, sort_keys=True) + "\n"}
+    _write(job.output_dir, beside)
+    if job.copy_dir is not None and job.copy_dir != job.output_dir:
+        _write(job.copy_dir, contents)
+    _note(f"{job.capture_dir} summarised in {seconds:.1f} s")
 
 
-def _environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith(_TRAINING_VARIABLES)}
-
-
-def ingest(capture_dir: Path, output_dir: Path) -> int:
-    """Write summary and report; the exit code of the first command that fails, else 0."""
-    summary, report = output_dir / SUMMARY_NAME, output_dir / REPORT_NAME
-    summarize = ["summarize", "--profile-dir", str(capture_dir)]
-    return _write(summarize, summary) or _write(["report", "--summary", str(summary)], report)
-
-
-def _write(arguments: list[str], target: Path) -> int:
-    with tempfile.TemporaryDirectory(prefix=".ingest-", dir=target.parent) as folder:
-        written = Path(folder) / target.name
-        command = [*_SAFE_PYTHON, "marin_profile", *arguments, "--output", str(written)]
-        started = time.monotonic()
-        code = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
-        if code == 0:
-            os.replace(written, target)
-        _note(f"{arguments[0]}: exit {code} after {time.monotonic() - started:.1f} s")
-    return code
+def _write(folder: Path, contents: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.glob(f"{_PARTIAL}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder) as partial:
+        for name, text in contents.items():
+            (Path(partial) / name).write_text(text)
+        for name in contents:
+            os.replace(Path(partial) / name, folder / name)
 
 
 def _note(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    if __name__ == "__main__":
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+# As a program
 
 
 def main(arguments: list[str]) -> int:
-    capture_dir, output_dir = map(Path, arguments)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--capture-dir", type=Path, required=True)
+    parser.add_argument("--output-dir", type=Path, required=True)
+    parser.add_argument("--copy-dir", type=Path)
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--memory-gb", type=float, required=True)
+    given = parser.parse_args(arguments)
+    # Raised, so that half-written outputs are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    _limit(given.seconds, given.memory_gb)
+    _end_with(given.parent)
+    _slim_down()
+    try:
+        ingest(Job(given.capture_dir, given.output_dir, given.copy_dir))
+    except Exception as error:
+        _note(f"{type(error).__name__}: {error}")
+        return getattr(error, "exit_code", 1)
+    return 0
+
+
+def _limit(seconds: float, memory_gb: float) -> None:
     if hasattr(os, "nice"):
         os.nice(NICENESS)
-    # A stop from training must still remove the half-written output.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    return ingest(capture_dir, output_dir)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda *_: _over_time(seconds))
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        soft = int(memory_gb * 2**30)
+        if hard != resource.RLIM_INFINITY:
+            soft = min(soft, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    except (ImportError, OSError, ValueError) as error:
+        _note(f"memory is not limited: {error}")
+
+
+def _over_time(seconds: float) -> None:
+    _note(f"stopped after its limit of {seconds:g} s")
+    sys.exit(OVER_TIME)
+
+
+def _end_with(parent: int) -> None:
+    """End when the parent does: a process whose parent is gone gets another one."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_FOR_PARENT_EVERY)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)  # for outputs to be removed, should the work come to it
+        os._exit(128 + signal.SIGTERM)
+
+    if hasattr(os, "getppid"):
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def _slim_down() -> None:
+    from marin_profile.cli.startup import import_numba, return_large_blocks
+
+    return_large_blocks()
+    import_numba()
 
 
 if __name__ == "__main__":

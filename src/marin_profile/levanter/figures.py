@@ -1,0 +1,41 @@
+"""The few numbers of a summary that a tracker shows as scalars.
+
+Contract: plain floats by name, only those that the summary knows. Times are microseconds per step,
+shares are of device time in the ledger's window.
+"""
+
+from __future__ import annotations
+
+from marin_profile.schema import ProfileSummary
+
+_LEDGER_TERMS = (
+    "compute",
+    "exposed_communication",
+    "exposed_transfer",
+    "unattributed",
+    "idle",
+)
+
+
+def figures(summary: ProfileSummary) -> dict[str, float]:
+    """Step time, ledger shares and, where known, MFU."""
+    steady = summary.step_time.steady_state_steps
+    found = {
+        "step_median_us": steady.median,
+        "step_p90_us": steady.p90,
+        "num_steps": steady.count,
+        "mfu": summary.roofline.mfu if summary.roofline else None,
+        **_ledger_shares(summary),
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _ledger_shares(summary: ProfileSummary) -> dict[str, float]:
+    rows = summary.device_ledger
+    window = sum(row.window_duration for row in rows)
+    if not window:
+        return {}
+    return {
+        f"{term}_share": sum(getattr(row, f"{term}_duration") for row in rows) / window
+        for term in _LEDGER_TERMS
+    }

@@ -1,0 +1,57 @@
+"""Flags of older Levanter for the profiler, said in today's words.
+
+Contract: a command line in, the same command line with today's flags out, and one note for each
+flag that was translated. What is not an older profiler flag stays as it is, where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+_PREFIX = "--trainer.profiler"
+_RENAMED = {
+    "--trainer.profiler": "--trainer.profiler.enabled",
+    "--trainer.profiler_start_step": "--trainer.profiler.start_step",
+    "--trainer.profiler_num_steps": "--trainer.profiler.num_steps",
+    "--trainer.profiler_perfetto_link": "--trainer.profiler.perfetto_link",
+}
+_TRUTH = ("true", "false", "yes", "no", "1", "0")
+# Levanter's own upload to an XProf service; our profiler has none.
+_WITHOUT_EFFECT = "--trainer.profiler.upload."
+
+
+def translate(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments in today's words, and the notes."""
+    translated: list[str] = []
+    notes: list[str] = []
+    for flag, value, parts in _flags(arguments):
+        if flag.startswith(_WITHOUT_EFFECT):
+            notes.append(f"{flag} has no effect: captures are not sent to an XProf service")
+        elif flag in _RENAMED and (flag != _PREFIX or value is None or value.lower() in _TRUTH):
+            today = _RENAMED[flag]
+            notes.append(f"{flag} is an older flag: read as {today}")
+            translated += [today, "true" if value is None else value]
+        else:
+            translated += parts
+    return translated, notes
+
+
+def _flags(arguments: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]]:
+    """Each profiler flag with its value, and the arguments it is made of; others one by one."""
+    at = 0
+    while at < len(arguments):
+        argument = arguments[at]
+        flag, has_value, value = argument.partition("=")
+        following = arguments[at + 1] if at + 1 < len(arguments) else "--"
+        if not flag.startswith(_PREFIX):
+            yield argument, None, [argument]
+            at += 1
+        elif has_value:
+            yield flag, value, [argument]
+            at += 1
+        elif following.startswith("--"):
+            yield flag, None, [argument]
+            at += 1
+        else:
+            yield flag, following, [argument, following]
+            at += 2

@@ -1,0 +1,119 @@
+"""One trace of JAX's profiler, from start to stop, in a folder known beforehand.
+
+Contract
+* `start` raises ProfilerBusy if a profiler runs in this process already, else what JAX raises.
+* `stop` closes the trace once, whatever happens; the interpreter's exit closes one left open.
+* Two traces never meet in one folder: each gets a timestamp that nobody has yet.
+"""
+
+from __future__ import annotations
+
+import atexit
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import jax
+
+from marin_profile.levanter.config import ProfileOptions
+
+STAMP_FORMAT = "%Y_%m_%d_%H_%M_%S"
+
+
+class ProfilerBusy(RuntimeError):
+    """Another profiler is at work in this process."""
+
+
+def reason(error: Exception) -> str:
+    """Why there is no trace, for a log line."""
+    return str(error) if isinstance(error, ProfilerBusy) else f"{type(error).__name__}: {error}"
+
+
+@dataclass
+class Trace:
+    """A running, or finished, trace; seconds are what JAX's calls took."""
+
+    folder: Path
+    """`<root>/plugins/profile/<timestamp>`, which holds the files once the trace is stopped."""
+    start_seconds: float
+    stop_seconds: float | None = None
+    _open: bool = field(default=True, repr=False)
+
+    @staticmethod
+    def start(
+        root: Path,
+        options: ProfileOptions,
+        *,
+        perfetto_link: bool = False,
+        perfetto_trace: bool = False,
+    ) -> Trace:
+        folder = _free_session(root)
+        before = time.perf_counter()
+        try:
+            jax.profiler.start_trace(
+                str(root),
+                create_perfetto_link=perfetto_link,
+                create_perfetto_trace=perfetto_trace,
+                profiler_options=_jax_options(options, folder.name),
+            )
+        except RuntimeError as error:
+            if "already been started" in str(error):
+                raise ProfilerBusy("another profiler is running in this process") from error
+            raise
+        trace = Trace(folder, time.perf_counter() - before)
+        atexit.register(trace.stop)
+        return trace
+
+    def stop(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        atexit.unregister(self.stop)
+        before = time.perf_counter()
+        try:
+            jax.profiler.stop_trace()
+        except BaseException:
+            _forget_trace()
+            raise
+        self.stop_seconds = time.perf_counter() - before
+
+
+def _forget_trace() -> None:
+    """JAX holds on to a trace that it could not write, and then refuses every other one."""
+    try:
+        from jax._src.profiler import _profile_state
+
+        with _profile_state.lock:
+            _profile_state.reset()
+    except (ImportError, AttributeError):
+        pass
+
+
+def _free_session(root: Path) -> Path:
+    now = datetime.now()  # local, as JAX's own names are
+    while True:
+        folder = root / "plugins" / "profile" / now.strftime(STAMP_FORMAT)
+        if not folder.exists():
+            return folder
+        now += timedelta(seconds=1)
+
+
+def _jax_options(config: ProfileOptions, session: str) -> jax.profiler.ProfileOptions:
+    options = jax.profiler.ProfileOptions()
+    options.session_id = session
+    for name in (
+        "host_tracer_level",
+        "python_tracer_level",
+        "enable_hlo_proto",
+        "include_dataset_ops",
+    ):
+        value = getattr(config, name)
+        if value is not None:
+            setattr(options, name, value)
+    advanced = dict(config.advanced_configuration)
+    if config.device_tracer_level is not None:
+        advanced["device_tracer_level"] = config.device_tracer_level
+    if advanced:
+        options.advanced_configuration = advanced
+    return options

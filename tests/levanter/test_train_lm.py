@@ -1,0 +1,118 @@
+"""`python -m marin_profile.levanter.train_lm` on local text, with today's and with older flags."""
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TEXT = Path(__file__).with_name("tiny_text.py")
+CONFIG = Path(__file__).parents[2] / "configs" / "train_lm_profile.yaml"
+TODAYS_FLAGS = (
+    *("--trainer.profiler.profile_options.host_tracer_level", "1"),
+    *("--trainer.profiler.process_index", "[0, 3]"),
+    *("--trainer.profiler.perfetto_link", "false"),
+)
+OLDER_FLAGS = (
+    *("--trainer.profiler", "true", "--trainer.profiler_start_step", "5"),
+    *("--trainer.profiler_num_steps", "50", "--trainer.profiler_perfetto_link", "false"),
+)
+
+
+def levanter_installed() -> bool:
+    try:
+        importlib.metadata.version("marin-levanter")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+pytestmark = [
+    pytest.mark.skipif(
+        not levanter_installed(), reason="marin-levanter is not installed (extra: levanter)"
+    ),
+    pytest.mark.slow,
+    # Its trainings run beside each other: one worker must hold them.
+    pytest.mark.xdist_group("levanter-train-lm"),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(once) -> dict[str, tuple[Path, str]]:
+    """Per kind of flags, the run's folder and what the training printed."""
+    folder = once("train_lm", train_both)
+    return {
+        name: (folder / "runs" / name, (folder / f"{name}.log").read_text())
+        for name in ("today", "older")
+    }
+
+
+def train_both(folder: Path) -> None:
+    subprocess.run([sys.executable, str(TEXT), "data"], cwd=folder, check=True)
+    (folder / "plain.yaml").write_text(without_profiler(CONFIG.read_text()))
+    children = {
+        "today": start(folder, CONFIG, "today", *TODAYS_FLAGS),
+        "older": start(folder, folder / "plain.yaml", "older", *OLDER_FLAGS),
+    }
+    for name, child in children.items():
+        output = child.communicate(timeout=300)[0]
+        (folder / f"{name}.log").write_text(output)
+        assert child.returncode == 0, output[-4000:]
+
+
+def without_profiler(config: str) -> str:
+    before, _, rest = config.partition("  profiler:\n")
+    return before + rest[rest.index("\noptimizer:") :]
+
+
+def start(folder: Path, config: Path, run_id: str, *flags: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "marin_profile.levanter.train_lm"]
+    command += ["--config_path", str(config), "--trainer.id", run_id, *flags]
+    command += ["--data.cache_dir", f"cache/{run_id}"]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=os.environ | {"JAX_PLATFORMS": "cpu", "HF_HUB_OFFLINE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def profiled_steps(run: Path) -> list[list[int]]:
+    summaries = sorted(run.glob("profiler/plugins/profile/*/profile_summary.json"))
+    return [steps_of(path) for path in summaries]
+
+
+def steps_of(summary: Path) -> list[int]:
+    return [step["step_num"] for step in json.loads(summary.read_text())["step_time"]["steps"]]
+
+
+def test_todays_flags_and_yaml(runs):
+    run, output = runs["today"]
+    assert profiled_steps(run) == [[4, 5, 6], [10, 11]]
+    assert steps_of(run / "profile_summary.json") == [10, 11]
+    assert (run / "profile_report.md").read_text().startswith("#")
+    assert "note:" not in output
+    assert "WARNING marin_profile" not in output
+
+
+def test_older_flags(runs):
+    run, output = runs["older"]
+    assert profiled_steps(run) == [[5, 6, 7, 8, 9, 10, 11, 12, 13]]
+    for older in (
+        "profiler",
+        "profiler_start_step",
+        "profiler_num_steps",
+        "profiler_perfetto_link",
+    ):
+        assert f"note: --trainer.{older} is an older flag" in output
+
+
+def test_levanters_own_profiler_hook_stays_off(runs):
+    for run, output in runs.values():
+        assert "Starting profiler until" not in output
+        assert len(list(run.rglob("*.xplane.pb"))) == len(profiled_steps(run))
