@@ -120,6 +120,14 @@ def test_foreign_and_derived_files_are_skipped_and_listed(tmp_path: Path) -> Non
     assert notes == [f"Not read: {', '.join(sorted(foreign))}."]
 
 
+def test_what_is_written_beside_a_capture_changes_nothing(tmp_path: Path) -> None:
+    put(tmp_path, *session(A, "h.xplane.pb"))
+    before = resolve(profile_dir=str(tmp_path))
+    put(tmp_path, *session(A, "profile_summary.json", "profile_report.md", "profile_ingest.log"))
+    put(tmp_path, *session(A, "profile_context.json", "profile_figures.json", "metadata.json"))
+    assert resolve(profile_dir=str(tmp_path)) == before
+
+
 # Which folder
 
 

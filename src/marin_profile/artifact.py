@@ -16,9 +16,6 @@ from marin_profile.schema import ProfileSummary
 CAPTURE_TYPE = "jax_profile"
 SUMMARY_TYPE = "profile_summary"
 
-SUMMARY_FILE = "profile_summary.json"
-REPORT_FILE = "profile_report.md"
-
 
 def summary_artifact_name(run_id: str) -> str:
     """The name under which a run's summaries are kept; what W&B refuses in names becomes "-"."""

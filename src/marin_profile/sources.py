@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from marin_profile.errors import BrokenInputError, NotFoundError, UsageError
+from marin_profile.filenames import WRITTEN_BESIDE
 from marin_profile.formats import TRACE_JSON, XPLANE
 from marin_profile.storage import (
     base_name,
@@ -264,7 +265,8 @@ def _choose_files(
     for name, size in members:
         file_format = _format_of(name)
         if file_format is None:
-            skipped.append(name)
+            if name not in WRITTEN_BESIDE:
+                skipped.append(name)
             continue
         file = HostFile(_host_of(name), f"{folder}/{name}", size, file_format, "")
         if name == _PERFETTO_COPY:

@@ -21,12 +21,12 @@ from typing import Any
 
 from marin_profile.artifact import (
     CAPTURE_TYPE,
-    SUMMARY_FILE,
     SUMMARY_TYPE,
     config_hash,
     summary_artifact_name,
 )
 from marin_profile.errors import BrokenInputError, NotFoundError, ProfileError, UsageError
+from marin_profile.filenames import SUMMARY_FILE
 from marin_profile.schema import ProfileSummary, RunMetadata, load_summary
 from marin_profile.wandb_io import connect, remote_errors
 from marin_profile.wandb_names import Target, artifact_target, run_target_of

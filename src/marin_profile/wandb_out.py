@@ -17,13 +17,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from marin_profile.artifact import (
-    REPORT_FILE,
-    SUMMARY_FILE,
     SUMMARY_TYPE,
     artifact_metadata,
     summary_artifact_name,
 )
 from marin_profile.errors import UsageError
+from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.schema import ProfileSummary, load_summary
 from marin_profile.storage import open_file
 from marin_profile.wandb_io import load_wandb, remote_errors, request_seconds

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import marin_profile.levanter
+from marin_profile.filenames import FIGURES_FILE, INGEST_LOG_FILE, REPORT_FILE, SUMMARY_FILE
 from marin_profile.levanter.ingestion import Ingestions, Limits
-from marin_profile.levanter.worker import FIGURES_NAME, LOG_NAME, REPORT_NAME, SUMMARY_NAME, Job
+from marin_profile.levanter.worker import Job
 
 STAND_IN = """
 import os, time
@@ -58,7 +59,8 @@ def stand_in(tmp_path, monkeypatch) -> None:
     (package / "__init__.py").write_text(STAND_IN + SLOW_WRITE)
     (package / "cli" / "__init__.py").touch()
     real = Path(marin_profile.levanter.__file__).parent
-    (package / "cli" / "startup.py").symlink_to(real.parent / "cli" / "startup.py")
+    for module in ("filenames.py", "cli/startup.py"):
+        (package / module).symlink_to(real.parent / module)
     (package / "levanter").mkdir()
     for module in real.glob("*.py"):
         (package / "levanter" / module.name).symlink_to(module)
@@ -74,7 +76,7 @@ def output_dir(tmp_path) -> Path:
 
 
 def written(output_dir: Path) -> list[str]:
-    return sorted(path.name for path in output_dir.iterdir() if path.name != LOG_NAME)
+    return sorted(path.name for path in output_dir.iterdir() if path.name != INGEST_LOG_FILE)
 
 
 def ingestions(seconds: float = 60, memory_gb: float = 32, how: str = "subprocess") -> Ingestions:
@@ -91,13 +93,13 @@ def test_summary_and_report_are_written(output_dir, tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
     copy_dir = tmp_path / "copy"
     assert problem_of(ingestions(), Job(tmp_path, output_dir, copy_dir)) is None
-    assert written(copy_dir) == [REPORT_NAME, SUMMARY_NAME]
-    assert written(output_dir) == [FIGURES_NAME, REPORT_NAME, SUMMARY_NAME]
-    told = json.loads((output_dir / FIGURES_NAME).read_text())
+    assert written(copy_dir) == [REPORT_FILE, SUMMARY_FILE]
+    assert written(output_dir) == [FIGURES_FILE, REPORT_FILE, SUMMARY_FILE]
+    told = json.loads((output_dir / FIGURES_FILE).read_text())
     assert told["metadata"] == {"run_id": None}
     assert told["figures"].keys() == {"mfu", "ingest_seconds"}
-    assert (output_dir / SUMMARY_NAME).read_text() == "summary"
-    assert "training flags: []" in (output_dir / LOG_NAME).read_text()
+    assert (output_dir / SUMMARY_FILE).read_text() == "summary"
+    assert "training flags: []" in (output_dir / INGEST_LOG_FILE).read_text()
 
 
 @pytest.mark.parametrize(

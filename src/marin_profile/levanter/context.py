@@ -17,7 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-CONTEXT_NAME = "profile_context.json"
+from marin_profile.filenames import CONTEXT_FILE
+
 CONTEXT_VERSION = "profile_context.v1"
 
 MOST_STEPS = 1000
@@ -52,8 +53,8 @@ class CaptureContext:
     profiled: list[tuple[int, float]] = field(default_factory=list)
 
     def write(self, times: StepTimes) -> None:
-        target = self.folder / CONTEXT_NAME
-        partial = target.with_name(f".{CONTEXT_NAME}")
+        target = self.folder / CONTEXT_FILE
+        partial = target.with_name(f".{CONTEXT_FILE}")
         partial.write_text(json.dumps(self.content(times), indent=1, sort_keys=True) + "\n")
         os.replace(partial, target)
 

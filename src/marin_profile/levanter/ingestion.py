@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from marin_profile.levanter.worker import LOG_NAME, Job, ingest
+from marin_profile.filenames import INGEST_LOG_FILE
+from marin_profile.levanter.worker import Job, ingest
 
 # The child needs no accelerator, and flags meant for training must not reach it.
 _TRAINING_VARIABLES = ("JAX_", "XLA_", "LIBTPU_", "TPU_")
@@ -132,7 +133,7 @@ def _line(job: Job, reason: str | None) -> str | None:
 class _Subprocess:
     def __init__(self, job: Job, limits: Limits) -> None:
         job.output_dir.mkdir(parents=True, exist_ok=True)
-        self._log = job.output_dir / LOG_NAME
+        self._log = job.output_dir / INGEST_LOG_FILE
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
                 _command(job, limits),

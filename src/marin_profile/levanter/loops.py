@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.levanter.config import ProfilerConfig
 from marin_profile.levanter.ingestion import Ingestions, Limits, Outcome
 from marin_profile.levanter.trace import Trace, reason
-from marin_profile.levanter.worker import REPORT_NAME, SUMMARY_NAME, Job
+from marin_profile.levanter.worker import Job
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +36,11 @@ class ProfiledWindow:
     @property
     def summary(self) -> Path | None:
         """Where the summary is, or will be once `finish` returned None."""
-        return self.folder / SUMMARY_NAME if self.folder else None
+        return self.folder / SUMMARY_FILE if self.folder else None
 
     @property
     def report(self) -> Path | None:
-        return self.folder / REPORT_NAME if self.folder else None
+        return self.folder / REPORT_FILE if self.folder else None
 
     def finish(self) -> str | None:
         """Wait for summary and report, at most `ingest_timeout` seconds. None, or what happened.

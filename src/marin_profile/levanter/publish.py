@@ -21,11 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from marin_profile.artifact import CAPTURE_TYPE, SUMMARY_TYPE, summary_artifact_name
-from marin_profile.levanter.worker import FIGURES_NAME, METADATA_FILE, REPORT_NAME, SUMMARY_NAME
+from marin_profile.filenames import (
+    CONTEXT_FILE,
+    FIGURES_FILE,
+    METADATA_FILE,
+    REPORT_FILE,
+    SUMMARY_FILE,
+)
 
 # The largest artifact that Levanter's W&B tracker of November 2026 takes; larger ones it drops.
 LARGEST_AUTO_UPLOAD = 20_000_000
-_CAPTURE_SUFFIXES = (".xplane.pb", ".trace.json.gz", ".json.gz", "profile_context.json")
+_CAPTURE_SUFFIXES = (".xplane.pb", ".trace.json.gz", ".json.gz", CONTEXT_FILE)
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ def publish(
     `run` are facts of the run by the names of RunMetadata; `run_id` is one of them.
     """
     run_id = str(run["run_id"])
-    told = json.loads((outputs / FIGURES_NAME).read_text())
+    told = json.loads((outputs / FIGURES_FILE).read_text())
     files = [path for path in sorted(capture.iterdir()) if path.name.endswith(_CAPTURE_SUFFIXES)]
     decision = decide_upload(upload, sum(path.stat().st_size for path in files))
     metadata = told["metadata"] | run | {"capture_upload": decision.why}
@@ -60,7 +66,7 @@ def publish(
         metadata |= {"capture_path": str(capture)}
     with tempfile.TemporaryDirectory(prefix=".publish-", dir=outputs) as folder:
         summary = Path(folder) / "summary"
-        _gather(summary, [outputs / SUMMARY_NAME, outputs / REPORT_NAME])
+        _gather(summary, [outputs / SUMMARY_FILE, outputs / REPORT_FILE])
         (summary / METADATA_FILE).write_text(json.dumps(metadata, indent=1, sort_keys=True) + "\n")
         tracker.log_artifact(str(summary), name=summary_artifact_name(run_id), type=SUMMARY_TYPE)
         if decision.wanted:

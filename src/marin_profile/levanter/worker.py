@@ -22,11 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-SUMMARY_NAME = "profile_summary.json"
-REPORT_NAME = "profile_report.md"
-FIGURES_NAME = "profile_figures.json"
-METADATA_FILE = "metadata.json"
-LOG_NAME = "profile_ingest.log"
+from marin_profile.filenames import FIGURES_FILE, REPORT_FILE, SUMMARY_FILE
 
 NICENESS = 10
 LOOK_FOR_PARENT_EVERY = 0.5  # seconds
@@ -46,7 +42,7 @@ class Job:
     @property
     def command(self) -> str:
         """What does the same by hand."""
-        summary = self.output_dir / SUMMARY_NAME
+        summary = self.output_dir / SUMMARY_FILE
         return f"marin-profile summarize --profile-dir {self.capture_dir} --output {summary}"
 
 
@@ -58,13 +54,13 @@ def ingest(job: Job) -> None:
 
     started = time.monotonic()
     summary = summarize(job.capture_dir)
-    contents = {SUMMARY_NAME: summary.to_json(), REPORT_NAME: render_markdown(summary)}
+    contents = {SUMMARY_FILE: summary.to_json(), REPORT_FILE: render_markdown(summary)}
     seconds = time.monotonic() - started
     told = {
         "metadata": artifact_metadata(summary),
         "figures": figures(summary) | {"ingest_seconds": round(seconds, 3)},
     }
-    beside = contents | {FIGURES_NAME: json.dumps(told, indent=1, sort_keys=True) + "\n"}
+    beside = contents | {FIGURES_FILE: json.dumps(told, indent=1, sort_keys=True) + "\n"}
     _write(job.output_dir, beside)
     if job.copy_dir is not None and job.copy_dir != job.output_dir:
         _write(job.copy_dir, contents)
