@@ -246,6 +246,24 @@ def test_gap_before_an_exact_name_wins_over_longer_ones() -> None:
     assert rows("gap before fusion", summary)[0]["name"] == "fusion"
 
 
+def test_gap_before_a_kind_means_its_one_op() -> None:
+    summary = build_summary(
+        hot_ops=[hot_op("psum_invariant.7", 9.0, category="all-reduce")],
+        gap_before_ops=[gap("psum_invariant.7", 4.0), gap("fusion.9", 2.0)],
+    )
+    for question in ("gap before psum", "gap before all-reduce"):
+        assert rows(question, summary)[0]["name"] == "psum_invariant.7"
+
+
+def test_gap_before_a_kind_of_several_ops_gives_candidates() -> None:
+    summary = build_summary(
+        hot_ops=[hot_op(f"psum.{n}", 9.0, category="all-reduce") for n in (1, 2)],
+        gap_before_ops=[gap("psum.1", 4.0), gap("psum.2", 2.0)],
+    )
+    refusal = ask("gap before all-reduce", summary)["cannot_answer"]
+    assert refusal["candidates"] == ["psum.1", "psum.2"]
+
+
 def test_gap_before_a_known_op_without_gaps_is_no_error() -> None:
     answered = ask("gap before all-gather.1")
     assert answered["results"] == []

@@ -18,7 +18,7 @@ from marin_profile.queries.model import (
     intent,
     listing,
 )
-from marin_profile.queries.names import find_name, gap_ops, known_ops, no_such_op
+from marin_profile.queries.names import find_op, gap_ops, known_ops, no_such_op
 from marin_profile.schema import GapBeforeOp, GapRegionContext, ProfileSummary
 
 
@@ -93,9 +93,9 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             limit=parameters.limit,
             note=None if rows else "No device idled before any op.",
         )
-    match = find_name(parameters.op, gap_ops(summary))
+    match = find_op(parameters.op, gap_ops(summary), summary)
     if match.name is None:
-        elsewhere = find_name(parameters.op, known_ops(summary))
+        elsewhere = find_op(parameters.op, known_ops(summary), summary)
         if match.is_ambiguous or elsewhere.name is None:
             return no_such_op(parameters.op, match if match.is_ambiguous else elsewhere)
         return Answer(

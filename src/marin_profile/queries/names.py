@@ -1,7 +1,7 @@
 """Op names: which ones a summary knows, and which one a person means.
 
-Contract: a name is looked up exact first, then as an unambiguous part; what is ambiguous is never
-guessed: the candidates are returned.
+Contract: a name is looked up exact first, then as an unambiguous part, then as the kind of the ops
+("psum"); what is ambiguous is never guessed: the candidates are returned.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from marin_profile.queries.kinds import find_kinds, is_of_kind
 from marin_profile.queries.model import CannotAnswer
 from marin_profile.schema import ProfileSummary
 
@@ -44,6 +45,27 @@ def gap_ops(summary: ProfileSummary) -> set[str]:
     names = {gap.name for gap in summary.gap_before_ops}
     for gap in summary.gap_before_ops:
         names.update(name for name in (gap.payload_op, gap.marker_op) if name)
+    return names
+
+
+def find_op(wanted: str, names: Iterable[str], summary: ProfileSummary) -> Match:
+    """The one op of `names` that `wanted` means, by its name, else by its kind."""
+    pool = set(names)
+    match = find_name(wanted, pool)
+    _, kinds = find_kinds(wanted)
+    if match.name is not None or match.is_ambiguous or not kinds:
+        return match
+    of_kind = sorted(pool & _ops_of_kind(summary, kinds[0]))
+    if len(of_kind) == 1:
+        return Match(of_kind[0])
+    return Match(candidates=tuple(of_kind), is_ambiguous=bool(of_kind))
+
+
+def _ops_of_kind(summary: ProfileSummary, kind: str) -> set[str]:
+    names = {op.name for op in summary.hot_ops if is_of_kind(op.category, kind)}
+    for group in summary.op_groups:
+        if is_of_kind(group.category, kind):
+            names.update(group.names)
     return names
 
 
@@ -83,7 +105,7 @@ def no_such_op(wanted: str, match: Match) -> CannotAnswer:
     shown = match.candidates[:MOST_CANDIDATES]
     if match.is_ambiguous:
         return CannotAnswer(
-            f"Several ops have '{wanted}' in their names.",
+            f"'{wanted}' may mean several ops.",
             "Ask with the full name of one of the candidates"
             + (" (the list is cut)." if len(match.candidates) > len(shown) else "."),
             shown,

@@ -17,7 +17,7 @@ from marin_profile.queries.model import (
     intent,
     listing,
 )
-from marin_profile.queries.names import find_name, known_ops, no_such_op
+from marin_profile.queries.names import find_op, known_ops, no_such_op
 from marin_profile.queries.regions import RegionRow, region_rows
 from marin_profile.queries.top_ops import OpRow, by_time, group_row, hot_op_row
 from marin_profile.schema import ProfileSummary
@@ -38,7 +38,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             limit=parameters.limit,
             note=None if rows else "No gap could be tied to a region.",
         )
-    match = find_name(parameters.op, known_ops(summary))
+    match = find_op(parameters.op, known_ops(summary), summary)
     if match.name is None:
         return no_such_op(parameters.op, match)
     contexts = context_rows(summary, match.name)
