@@ -277,6 +277,10 @@ def test_a_crash_of_training_keeps_its_capture(tmp_path):
     assert child.returncode != 0
     assert "RuntimeError: crash" in child.stderr
     assert captured_steps(tmp_path / "crash") == [3, 4, 5]
+    (capture,) = captures(tmp_path / "crash")
+    said = [line for line in child.stderr.splitlines() if "while it was profiled" in line]
+    assert len(said) == 1
+    assert f"marin-profile summarize --profile-dir {capture}" in said[0]
 
 
 @needs_levanter

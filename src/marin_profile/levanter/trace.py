@@ -2,13 +2,15 @@
 
 Contract
 * `start` raises ProfilerBusy if a profiler runs in this process already, else what JAX raises.
-* `stop` closes the trace once, whatever happens; the interpreter's exit closes one left open.
+* `stop` closes the trace once, whatever happens; the interpreter's exit closes one left open, and
+  says in one log line where it lies.
 * Two traces never meet in one folder: each gets a timestamp that nobody has yet.
 """
 
 from __future__ import annotations
 
 import atexit
+import logging
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,6 +19,9 @@ from pathlib import Path
 import jax
 
 from marin_profile.levanter.config import ProfileOptions
+from marin_profile.levanter.worker import Job
+
+logger = logging.getLogger(__name__)
 
 STAMP_FORMAT = "%Y_%m_%d_%H_%M_%S"
 
@@ -62,14 +67,14 @@ class Trace:
                 raise ProfilerBusy("another profiler is running in this process") from error
             raise
         trace = Trace(folder, time.perf_counter() - before)
-        atexit.register(trace.stop)
+        atexit.register(trace._stop_at_exit)
         return trace
 
     def stop(self) -> None:
         if not self._open:
             return
         self._open = False
-        atexit.unregister(self.stop)
+        atexit.unregister(self._stop_at_exit)
         before = time.perf_counter()
         try:
             jax.profiler.stop_trace()
@@ -77,6 +82,18 @@ class Trace:
             _forget_trace()
             raise
         self.stop_seconds = time.perf_counter() - before
+
+    def _stop_at_exit(self) -> None:
+        ended = "training ended while it was profiled"
+        try:
+            self.stop()
+        except Exception as error:
+            logger.warning("%s: profile lost: %s", ended, reason(error))
+        else:
+            command = Job(self.folder, self.folder).command
+            logger.warning(
+                "%s; the profile is in %s; to summarise it: %s", ended, self.folder, command
+            )
 
 
 def _forget_trace() -> None:
