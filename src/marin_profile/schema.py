@@ -426,6 +426,9 @@ class ProfileSummary(Record):
         return canonical_json(self.model_dump(mode="python", by_alias=True))
 
 
+_WRITTEN_AS_IS = frozenset({str, int, bool, type(None)})
+
+
 def canonical_json(data: Any) -> str:
     """Sorted keys, two-space indent, floats rounded to six decimals, one trailing newline.
 
@@ -444,9 +447,12 @@ def _rounded(data: Any) -> Any:
             raise ValueError(f"{data} is no number that JSON can hold")
         return round(data, 6)
     if kind is dict:
-        return {key: _rounded(value) for key, value in data.items()}
+        return {
+            key: value if type(value) in _WRITTEN_AS_IS else _rounded(value)
+            for key, value in data.items()
+        }
     if kind is list or kind is tuple:
-        return [_rounded(value) for value in data]
+        return [value if type(value) in _WRITTEN_AS_IS else _rounded(value) for value in data]
     return data
 
 
