@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from builders_summary import build_summary as made_summary
+from builders_summary import ledger
 from marin_profile.levanter.figures import figures
 from marin_profile.levanter.publish import LARGEST_AUTO_UPLOAD, decide_upload, publish
 
@@ -99,3 +100,14 @@ def test_the_figures_are_those_of_the_summary():
     shares = [value for name, value in found.items() if name.endswith("_share")]
     assert not shares or sum(shares) == pytest.approx(1)
     assert all(isinstance(value, float) for value in found.values())
+
+
+def test_the_shares_are_of_one_window_and_one_kind_of_device():
+    idle = {"compute_duration": 0.0, "idle_duration": 750.0}
+    others = [
+        ledger(window="capture", scale=1.0).model_copy(update=idle),
+        ledger("/device:TPU:0 SparseCore 0", kind="sparsecore", scale=1.0).model_copy(update=idle),
+    ]
+    found = figures(made_summary(device_ledger=[ledger(scale=1.0), *others]))
+    assert found["compute_share"] == 0.5
+    assert found["idle_share"] == 0.25

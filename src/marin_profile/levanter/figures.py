@@ -1,11 +1,12 @@
 """The few numbers of a summary that a tracker shows as scalars.
 
 Contract: plain floats by name, only those that the summary knows. Times are microseconds per step,
-shares are of device time in the ledger's window.
+shares are of device time in the headline's window.
 """
 
 from __future__ import annotations
 
+from marin_profile.queries.device_time import headline_time
 from marin_profile.schema import ProfileSummary
 
 _LEDGER_TERMS = (
@@ -30,12 +31,8 @@ def figures(summary: ProfileSummary) -> dict[str, float]:
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
-def _ledger_shares(summary: ProfileSummary) -> dict[str, float]:
-    rows = summary.device_ledger
-    window = sum(row.window_duration for row in rows)
-    if not window:
+def _ledger_shares(summary: ProfileSummary) -> dict[str, float | None]:
+    time = headline_time(summary)
+    if time is None:
         return {}
-    return {
-        f"{term}_share": sum(getattr(row, f"{term}_duration") for row in rows) / window
-        for term in _LEDGER_TERMS
-    }
+    return {f"{term}_share": getattr(time, f"{term}_share") for term in _LEDGER_TERMS}
