@@ -19,7 +19,16 @@ SUMMARY_TYPE = "profile_summary"
 
 def summary_artifact_name(run_id: str) -> str:
     """The name under which a run's summaries are kept; what W&B refuses in names becomes "-"."""
-    return "profile-summary-" + re.sub(r"[^\w.-]", "-", run_id, flags=re.ASCII)
+    return f"profile-summary-{_allowed(run_id)}"
+
+
+def capture_artifact_name(run_id: str) -> str:
+    """The name that Levanter gave a run's captures."""
+    return f"run-{_allowed(run_id)}-profiler"
+
+
+def _allowed(run_id: str) -> str:
+    return re.sub(r"[^\w.-]", "-", run_id, flags=re.ASCII)
 
 
 def config_hash(config: Mapping[str, Any]) -> str:

@@ -1,6 +1,13 @@
-"""The names of the files that are written beside a capture; summaries of it never read them."""
+"""Where JAX puts a capture, and the files that are written beside it.
+
+Contract: names only. A summary of a capture never reads what is `WRITTEN_BESIDE`.
+"""
 
 from __future__ import annotations
+
+# A capture lies in plugins/profile/<local time at its start>/.
+PROFILE_FOLDERS = ("plugins", "profile")
+STAMP_FORMAT = "%Y_%m_%d_%H_%M_%S"
 
 SUMMARY_FILE = "profile_summary.json"
 REPORT_FILE = "profile_report.md"

@@ -18,6 +18,7 @@ from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
 from marin_profile.analysis.host import HostPart, analyse_host
 from marin_profile.analysis.merge_steps import shared_steps
 from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
+from marin_profile.assemble.identity import utc_text
 from marin_profile.errors import BrokenInputError, CannotAnswerError, UsageError
 from marin_profile.formats import XPLANE
 from marin_profile.readers import read_timeline
@@ -103,7 +104,7 @@ def summarize_capture(capture: Capture, options: SummarizeOptions | None = None)
         breakdown_mode=options.breakdown_mode,
     )
     if options.stamp:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = utc_text(datetime.now(UTC))
         summary = summary.model_copy(update={"generated_at_utc": now})
     return summary
 

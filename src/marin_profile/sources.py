@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from marin_profile.errors import BrokenInputError, NotFoundError, UsageError
-from marin_profile.filenames import WRITTEN_BESIDE
+from marin_profile.filenames import PROFILE_FOLDERS, STAMP_FORMAT, WRITTEN_BESIDE
 from marin_profile.formats import TRACE_JSON, XPLANE
 from marin_profile.storage import (
     base_name,
@@ -37,14 +37,12 @@ from marin_profile.storage import (
 
 UNNAMED_HOST = "unnamed"
 
-STAMP_FORMAT = "%Y_%m_%d_%H_%M_%S"
 MOST_SECONDS_APART = 30
 # A remote file is read whole for its window; a larger one is judged by its folder's stamp.
 LARGEST_REMOTE_WINDOW = 256_000_000
 
 _STAMP = re.compile(r"\d{4}(?:_\d\d){5}$")
 _PROCESS = re.compile(r"process_\d+$")
-_PROFILE_FOLDERS = ("plugins", "profile")
 _PERFETTO_COPY = "perfetto_trace.json.gz"
 _HOST_SUFFIXES = (
     (".xplane.pb", XPLANE),
@@ -162,7 +160,7 @@ def _taken_beside(folder: str, chosen: Capture) -> list[str]:
     """A note on sessions beside a named one that hold more hosts of the same capture."""
     root = chosen.root if is_url(chosen.root) else os.path.abspath(chosen.root)
     parent, _, name = root.rpartition("/")
-    if path_parts(folder) != path_parts(root) or path_parts(parent)[-2:] != _PROFILE_FOLDERS:
+    if path_parts(folder) != path_parts(root) or path_parts(parent)[-2:] != PROFILE_FOLDERS:
         return []
     for group in _grouped([s for s in _sessions(parent, files_below(parent)) if s.hosts]):
         beside = [session.name for session in group if session.name != name]
@@ -208,7 +206,7 @@ def portable_name(path: str) -> str:
     """A path from `plugins/profile/` on, else its last part: the same wherever the folder lies."""
     parts = path_parts(_text(path))
     for at in range(len(parts) - 2, 0, -1):
-        if parts[at - 1 : at + 1] == _PROFILE_FOLDERS:
+        if parts[at - 1 : at + 1] == PROFILE_FOLDERS:
             return "/".join(parts[at - 1 :])
     return parts[-1] if parts else ""
 
@@ -235,7 +233,7 @@ def _sessions(root: str, files: Iterable[tuple[str, int]]) -> list[_Session]:
 
 
 def _is_session_folder(parts: Sequence[str]) -> bool:
-    return tuple(parts[-3:-1]) == _PROFILE_FOLDERS or bool(_STAMP.match(parts[-1]))
+    return tuple(parts[-3:-1]) == PROFILE_FOLDERS or bool(_STAMP.match(parts[-1]))
 
 
 def _session(

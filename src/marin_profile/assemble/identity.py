@@ -29,7 +29,11 @@ def most_common(counters: Iterable[Counter[str]], limit: int = 20) -> list[str]:
 def epoch_utc(nanoseconds: int) -> str:
     """Epoch nanoseconds as YYYY-MM-DDTHH:MM:SS.ffffffZ (cut, not rounded)."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    moment = epoch + timedelta(microseconds=nanoseconds // 1000)
+    return utc_text(epoch + timedelta(microseconds=nanoseconds // 1000))
+
+
+def utc_text(moment: datetime) -> str:
+    """A time in UTC as YYYY-MM-DDTHH:MM:SS.ffffffZ."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -20,11 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marin_profile.artifact import CAPTURE_TYPE, SUMMARY_TYPE, summary_artifact_name
+from marin_profile.artifact import (
+    CAPTURE_TYPE,
+    SUMMARY_TYPE,
+    capture_artifact_name,
+    summary_artifact_name,
+)
 from marin_profile.filenames import (
     CONTEXT_FILE,
     FIGURES_FILE,
     METADATA_FILE,
+    PROFILE_FOLDERS,
     REPORT_FILE,
     SUMMARY_FILE,
 )
@@ -72,19 +77,14 @@ def publish(
         if decision.wanted:
             # Below the folders that the profiler makes, so that a download is a capture again.
             whole = Path(folder) / "capture"
-            _gather(whole / "plugins" / "profile" / capture.name, files)
-            tracker.log_artifact(str(whole), name=_capture_name(run_id), type=CAPTURE_TYPE)
+            _gather(whole.joinpath(*PROFILE_FOLDERS, capture.name), files)
+            tracker.log_artifact(str(whole), name=capture_artifact_name(run_id), type=CAPTURE_TYPE)
     scalars = {f"profile/{name}": value for name, value in told["figures"].items()}
     told_in_words = {"profile/capture_upload": decision.why}
     if not decision.wanted and upload != "never":
         told_in_words["profile/capture_path"] = str(capture)
     tracker.log_summary(scalars | told_in_words)
     return decision
-
-
-def _capture_name(run_id: str) -> str:
-    """As Levanter named it when it logged captures; what W&B refuses in names becomes "-"."""
-    return f"run-{re.sub(r'[^a-zA-Z0-9_.-]', '-', run_id)}-profiler"
 
 
 def _gather(folder: Path, files: Iterable[Path]) -> None:

@@ -18,12 +18,11 @@ from pathlib import Path
 
 import jax
 
+from marin_profile.filenames import PROFILE_FOLDERS, STAMP_FORMAT
 from marin_profile.levanter.config import ProfileOptions
 from marin_profile.levanter.worker import Job
 
 logger = logging.getLogger(__name__)
-
-STAMP_FORMAT = "%Y_%m_%d_%H_%M_%S"
 
 
 class ProfilerBusy(RuntimeError):
@@ -110,7 +109,7 @@ def _forget_trace() -> None:
 def _free_session(root: Path) -> Path:
     now = datetime.now()  # local, as JAX's own names are
     while True:
-        folder = root / "plugins" / "profile" / now.strftime(STAMP_FORMAT)
+        folder = root.joinpath(*PROFILE_FOLDERS, now.strftime(STAMP_FORMAT))
         if not folder.exists():
             return folder
         now += timedelta(seconds=1)
