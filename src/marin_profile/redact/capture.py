@@ -1,0 +1,164 @@
+"""Masked copies of a capture's files.
+
+Contract
+* The copies have masked names and, file by file, the structure of the originals. Memory stays
+  bounded by blocks. The same input gives the same bytes.
+* Only files whose content is understood are copied: `*.xplane.pb`, `*.trace.json[.gz]`,
+  `perfetto_trace.json.gz` and `profile_context.json`.
+* A copy is whole or not there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from marin_profile.errors import BrokenInputError, UsageError
+from marin_profile.filenames import CONTEXT_FILE
+from marin_profile.readers.hlo import Buffer
+from marin_profile.readers.json_stream import MAGIC, MAX_OBJECT, Window
+from marin_profile.redact.names import FILE_SUFFIXES, Redactor
+from marin_profile.redact.records import redact_json
+from marin_profile.redact.stacks import STACK_STATS, masked_stack
+from marin_profile.redact.xplane import host_names, mask_xspace
+
+_PERFETTO_COPY = "perfetto_trace.json.gz"
+# Between two events, where no name and no stack can be cut.
+_BETWEEN = (b"},{", b"}, {", b"},\n{", b"},\n  {", b"},\n    {")
+_STACK = re.compile(
+    rb'("(?:' + "|".join(STACK_STATS).encode() + rb')"\s*:\s*")([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL
+)
+_ESCAPE_OR_WORD = re.compile(rb"\\u[0-9a-fA-F]{4}|(\\.)|[A-Za-z0-9\x80-\xff]+", re.DOTALL)
+_COMPRESSION = 6
+
+
+def capture_host_names(files: Iterable[Path]) -> list[str]:
+    """The hosts that the files' names and the files themselves name."""
+    hosts = set()
+    for file in files:
+        suffix = next((suffix for suffix in FILE_SUFFIXES if file.name.endswith(suffix)), None)
+        if suffix is None or file.name == _PERFETTO_COPY:
+            continue
+        hosts.add(file.name[: -len(suffix)])
+        if suffix.endswith(".pb") and file.stat().st_size:
+            hosts.update(host_names(_xspace(file)))
+    return sorted(hosts - {""})
+
+
+def redact_capture(files: Iterable[Path], into: Path, redactor: Redactor) -> list[Path]:
+    """Write masked copies of `files` into the folder `into`; their paths, in the files' order.
+
+    Files of other kinds are left out. Raises UsageError if two copies would have one name,
+    BrokenInputError if a JSON file is damaged.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for file in files:
+        is_trace = file.name == _PERFETTO_COPY or file.name.endswith(FILE_SUFFIXES)
+        if not is_trace and file.name != CONTEXT_FILE:
+            continue
+        target = into / redactor.file_name(file.name)
+        if target in written:
+            raise UsageError(
+                f"Two files would be {target.name} in {into}; mask each folder into one of its own."
+            )
+        partial = into / f".{target.name}.partial"
+        try:
+            _copy(file, partial, redactor)
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+        written.append(target)
+    return written
+
+
+def _copy(file: Path, target: Path, redactor: Redactor) -> None:
+    if file.name == CONTEXT_FILE:
+        content = redact_json(json.loads(file.read_text()), redactor)
+        target.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+    elif file.name.endswith(".pb"):
+        _copy_xspace(file, target, redactor)
+    else:
+        _copy_json(file, target, redactor)
+
+
+def _is_gzip(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(2) == MAGIC
+
+
+def _xspace(file: Path) -> Buffer:
+    if not _is_gzip(file):
+        return np.memmap(file, np.uint8, mode="r")
+    try:
+        return np.frombuffer(gzip.decompress(file.read_bytes()), np.uint8)
+    except (OSError, EOFError) as error:
+        raise BrokenInputError(
+            f"{file} is a damaged gzip file ({error}); copy it again from where it was made."
+        ) from error
+
+
+def _copy_xspace(file: Path, target: Path, redactor: Redactor) -> None:
+    if _is_gzip(file):
+        buffer = _xspace(file).copy()
+        mask_xspace(buffer, redactor)
+        target.write_bytes(gzip.compress(buffer.tobytes(), _COMPRESSION, mtime=0))
+        return
+    with file.open("rb") as source, target.open("wb") as copy:
+        shutil.copyfileobj(source, copy, 1 << 20)
+    if target.stat().st_size:
+        mapped = np.memmap(target, np.uint8, mode="r+")
+        mask_xspace(mapped, redactor)
+        mapped.flush()
+
+
+def _copy_json(file: Path, target: Path, redactor: Redactor) -> None:
+    with file.open("rb") as stream, target.open("wb") as copy:
+        if not _is_gzip(file):
+            _mask_json(stream, copy, redactor, file)
+            return
+        with gzip.GzipFile("", "wb", _COMPRESSION, copy, mtime=0) as packed:
+            _mask_json(stream, packed, redactor, file)
+
+
+def _mask_json(
+    stream: BinaryIO, copy: BinaryIO | gzip.GzipFile, redactor: Redactor, file: Path
+) -> None:
+    window = Window(stream)
+    while window.end > window.start:
+        block = window.bytes_at(window.start, window.end)
+        cut = len(block)
+        if not window.finished:
+            cut = max(block.rfind(between) for between in _BETWEEN) + 1
+            if cut == 0 and len(block) > MAX_OBJECT:
+                raise BrokenInputError(f"{file} holds no event for {len(block):,} bytes.")
+        copy.write(redactor.bytes(_STACK.sub(_masked_json_stack, block[:cut])))
+        window.start += cut
+        window.more()
+    if window.damage:
+        raise BrokenInputError(f"{file} is cut or damaged: {window.damage}; capture it again.")
+
+
+def _masked_json_stack(stack: re.Match[bytes]) -> bytes:
+    return stack[1] + _masked_escaped(stack[2]) + b'"'
+
+
+# The ops of a few layers repeat a few stacks.
+@lru_cache(maxsize=1 << 12)
+def _masked_escaped(stack: bytes) -> bytes:
+    return _ESCAPE_OR_WORD.sub(_masked_piece, stack)
+
+
+def _masked_piece(piece: re.Match[bytes]) -> bytes:
+    if piece[1]:
+        return piece[1]
+    return b"x" if piece[0].startswith(b"\\u") else masked_stack(piece[0])

@@ -1,0 +1,247 @@
+"""The names to mask, and how a text or its bytes are masked.
+
+Contract
+* A mask has as many bytes as what it hides; `text` and `bytes` agree.
+* User and host names are masked as whole words only: letters, digits, "_" and everything beyond
+  ASCII are part of a word. Below `/home`, `/Users` and `/users`, wherever they stand, the next
+  folder is masked, and `/root` where a path starts.
+* Hosts that differ stay different and in order, see `host_masks`.
+* Serialized MLIR in base64 (kernels of Pallas carry file names there) is masked whole.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from marin_profile.redact.words import is_common_word
+
+Raw = bytes
+
+MASK = b"x"
+FILE_SUFFIXES = (".xplane.pb", ".trace.json.gz", ".trace.json")
+
+_HOME_PARENTS = (b"/home/", b"/Users/", b"/users/")
+_HOME_NAME = re.compile(rb"""(?:[^\s/"'\\<>:;,|()\[\]{}\x00-\x20\x7f]|\\u[0-9a-fA-F]{4})+""")
+_ROOT_HOME = b"/root"
+_BEFORE_A_PATH = re.compile(rb"[\w.)\]\-/\x80-\xff]")
+# "ML\xefR" in base64: how serialized MLIR starts.
+_MLIR = b"TUzv"
+_BASE64 = re.compile(rb"[A-Za-z0-9+/=]*")
+_WORD = re.compile(rb"[\w\x80-\xff]")
+_ESCAPES = b"nrtbf"
+_DIRECT_HOME = re.compile(r"/(?:home|Users|users)/[^/]+$|/root$")
+_SHORTEST_HOME = 4
+
+_HOST_PART = re.compile(r"[A-Za-z0-9_]+")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Redactor:
+    """Home folders, users and hosts to mask; what stands in `/home` and the like is always."""
+
+    homes: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    @staticmethod
+    def here(host_names: Iterable[str] = ()) -> Redactor:
+        """This user's home folder and name, this machine's name, and the given hosts' names.
+
+        Asks no name service: a domain is known only if a name given has one."""
+        homes = {folder.rstrip("/") for folder in _home_folders()}
+        direct = (os.path.basename(home) for home in homes if _DIRECT_HOME.fullmatch(home))
+        users = {*_user_names(), *direct}
+        hosts = {socket.gethostname(), os.environ.get("HOSTNAME", ""), *host_names}
+        return Redactor(
+            homes=tuple(sorted(home for home in homes if len(home) >= _SHORTEST_HOME)),
+            users=tuple(sorted(name for name in users if not is_common_word(name))),
+            hosts=tuple(sorted(name for name in hosts if name and not is_common_word(name))),
+        )
+
+    def text(self, text: str) -> str:
+        raw = _raw(text)
+        masked = self.bytes(raw)
+        return text if masked is raw else masked.decode("utf-8", "surrogatepass")
+
+    def bytes(self, data: Raw) -> Raw:
+        """`data` itself if there is nothing to mask."""
+        if not any(needle in data for needle in self.needles):
+            return data
+        masked = bytearray(data)
+        for literal, mask in self._home_masks:
+            _replace_words(masked, literal, mask)
+        for at, end in _general_homes(masked):
+            masked[at:end] = MASK * (end - at)
+        for at, end in _mlir(masked):
+            masked[at:end] = MASK * (end - at)
+        for literal, mask in self._word_masks:
+            _replace_words(masked, literal, mask)
+        return data if masked == data else Raw(masked)
+
+    def file_name(self, name: str) -> str:
+        """A file's name (no folder) masked; what tells its format stays."""
+        suffix = next((suffix for suffix in FILE_SUFFIXES if name.endswith(suffix)), "")
+        stem = name[: len(name) - len(suffix)]
+        return self.text(stem) + suffix
+
+    @cached_property
+    def needles(self) -> tuple[Raw, ...]:
+        """Where none of these stands there is nothing to mask."""
+        literals = (literal for literal, _ in (*self._home_masks, *self._word_masks))
+        return tuple(dict.fromkeys((*_HOME_PARENTS, _ROOT_HOME, _MLIR, *literals)))
+
+    @cached_property
+    def _home_masks(self) -> tuple[tuple[Raw, Raw], ...]:
+        """Homes that the general rule does not cover; the longest first."""
+        homes = [home for home in self.homes if not _DIRECT_HOME.fullmatch(home)]
+        literals = {literal for home in homes for literal in _spellings(home)}
+        return tuple(
+            (literal, re.sub(rb"[^/]", MASK, literal))
+            for literal in sorted(literals, key=lambda literal: (-len(literal), literal))
+        )
+
+    @cached_property
+    def _word_masks(self) -> tuple[tuple[Raw, Raw], ...]:
+        """Hosts before users, longer ones first."""
+        hosts = {_raw(name): _raw(mask) for name, mask in host_masks(self.hosts).items()}
+        users = {
+            literal: MASK * len(literal) for user in self.users for literal in _spellings(user)
+        }
+        by_length = [
+            sorted(masks.items(), key=lambda item: (-len(item[0]), item[0]))
+            for masks in (hosts, users)
+        ]
+        return tuple(by_length[0] + by_length[1])
+
+
+def host_masks(hosts: Sequence[str]) -> dict[str, str]:
+    """Each host's name, and its part before the first dot, with its mask of the same length.
+
+    A name is masked part by part (parts are of letters, digits and "_"): the n-th part in sorted
+    order becomes the n-th letter and then "x". Single characters and a number that ends the first
+    label (the worker's index) stay: "tpu-a-0", "tpu-b-0" -> "axx-a-0", "axx-b-0". So names that
+    differ stay different, sort as they did, and one that holds another still does.
+    """
+    labels = {host: host.split(".")[0] for host in hosts}
+    kept = {found[-1] for label in labels.values() if len(found := _parts(label)) > 1}
+    parts = {part for host in hosts for part in _parts(host)}
+    hidden = sorted(part for part in parts if not _stays(part, kept))
+    width = 1
+    while len(_LETTERS) ** width < len(hidden):
+        width += 1
+    masks = {part: _part_mask(rank, width, len(part)) for rank, part in enumerate(hidden)}
+
+    def masked(name: str) -> str:
+        ascii_only = _HOST_PART.sub(lambda part: masks.get(part[0], part[0]), name)
+        return "".join("x" * len(_raw(c)) if ord(c) > 127 else c for c in ascii_only)
+
+    names = {*hosts, *(label for label in labels.values() if not is_common_word(label))}
+    return {name: masked(name) for name in sorted(names)}
+
+
+def _parts(name: str) -> list[str]:
+    return _HOST_PART.findall(name)
+
+
+def _stays(part: str, kept: set[str]) -> bool:
+    """Masked parts stay as well, so that masking what is masked changes nothing."""
+    is_masked = re.fullmatch(r"[a-z]{1,2}x+", part) is not None
+    return len(part) == 1 or is_masked or (part.isdigit() and part in kept)
+
+
+def _part_mask(rank: int, width: int, length: int) -> str:
+    """Where there is no room for all letters of the rank, the last ones."""
+    letters = ""
+    for _ in range(width):
+        rank, letter = divmod(rank, len(_LETTERS))
+        letters = _LETTERS[letter] + letters
+    return (letters + "x" * length)[:length] if length >= width else letters[-length:]
+
+
+def _spellings(name: str) -> set[bytes]:
+    """UTF-8, and as JSON may write it."""
+    return {_raw(name), json.dumps(name)[1:-1].encode()}
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _home_folders() -> set[str]:
+    folders = {os.environ.get("HOME", "")}
+    with suppress(RuntimeError):
+        folders.add(str(Path.home()))
+    if hasattr(os, "getuid"):
+        import pwd
+
+        with suppress(KeyError):
+            folders.add(pwd.getpwuid(os.getuid()).pw_dir)
+    known = {folder for folder in folders if folder.startswith("/")}
+    return known | {os.path.realpath(folder) for folder in known}
+
+
+def _user_names() -> set[str]:
+    variables = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
+    names = {os.environ.get(variable, "") for variable in variables}
+    with suppress(KeyError, OSError, ImportError):
+        names.add(getpass.getuser())
+    return names - {""}
+
+
+def _positions(data: bytearray, needle: bytes) -> Iterator[int]:
+    at = data.find(needle)
+    while at >= 0:
+        yield at
+        at = data.find(needle, at + len(needle))
+
+
+def _replace_words(data: bytearray, literal: bytes, mask: bytes) -> None:
+    for at in _positions(data, literal):
+        end = at + len(literal)
+        starts = literal.startswith(b"/") or not _in_word_before(data, at)
+        if starts and not _WORD.match(data, end):
+            data[at:end] = mask
+
+
+def _in_word_before(data: bytearray, at: int) -> bool:
+    if at == 0 or not _WORD.match(data, at - 1):
+        return False
+    # In JSON the "n" of an escaped newline is no letter.
+    return not (at > 1 and data[at - 2] == ord("\\") and data[at - 1] in _ESCAPES)
+
+
+def _general_homes(data: bytearray) -> list[tuple[int, int]]:
+    found = []
+    for parent in _HOME_PARENTS:
+        for at in _positions(data, parent):
+            name = _HOME_NAME.match(data, at + len(parent))
+            if name:
+                found.append(name.span())
+    for at in _positions(data, _ROOT_HOME):
+        end = at + len(_ROOT_HOME)
+        before = at > 0 and _BEFORE_A_PATH.match(data, at - 1)
+        if before and at > 1 and data[at - 2] == ord("\\") and data[at - 1] in _ESCAPES:
+            before = None
+        if not before and not re.match(rb"[\w.\-\x80-\xff]", data[end : end + 1]):
+            found.append((at + 1, end))
+    return found
+
+
+def _mlir(data: bytearray) -> list[tuple[int, int]]:
+    spans = []
+    for at in _positions(data, _MLIR):
+        after = at + len(_MLIR)
+        run = _BASE64.match(data, after)
+        if run and run.end() - after >= 2 * len(_MLIR):
+            spans.append(run.span())
+    return spans
