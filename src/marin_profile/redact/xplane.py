@@ -20,6 +20,7 @@ from marin_profile.redact.stacks import STACK_STATS, masked_stack
 
 _BLOCK = 16 << 20
 _LARGEST_ID = 1 << 24
+_MOST_KEPT, _LONGEST_KEPT = 1 << 14, 1 << 10
 _STACK_NAMES = tuple(name.encode() for name in STACK_STATS)
 # xla's hlo.proto: HloProto.hlo_module, HloModuleProto.stack_frame_index and its texts.
 _HLO_MODULE, _STACK_FRAME_INDEX, _FRAME_TEXTS = 1, 25, (1, 2)
@@ -27,13 +28,26 @@ _HLO_MODULE, _STACK_FRAME_INDEX, _FRAME_TEXTS = 1, 25, (1, 2)
 
 def mask_xspace(buffer: Buffer, redactor: Redactor) -> None:
     """Mask a whole `*.xplane.pb`; `buffer` is writable."""
+    buffer = np.asarray(buffer)  # slices of a memmap cost far more
+    content = memoryview(buffer)  # type: ignore[arg-type]
     for at, end in _stacks(buffer):
-        _write(buffer, at, masked_stack(buffer[at:end].tobytes()))
+        content[at:end] = masked_stack(bytes(content[at:end]))
+    masked = _Masks(redactor)
     for at, end in text_spans(buffer, _hits(buffer, redactor.needles)).tolist():
-        text = buffer[at:end].tobytes()
-        masked = redactor.bytes(text)
-        if masked is not text:
-            _write(buffer, at, masked)
+        content[at:end] = masked[bytes(content[at:end])]
+
+
+class _Masks(dict[bytes, bytes]):
+    """Masked texts; the file names of a program's instructions repeat."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._mask = redactor.bytes
+
+    def __missing__(self, text: bytes) -> bytes:
+        masked = self._mask(text)
+        if len(text) <= _LONGEST_KEPT and len(self) < _MOST_KEPT:
+            self[text] = masked
+        return masked
 
 
 def host_names(buffer: Buffer) -> list[str]:
@@ -44,10 +58,6 @@ def host_names(buffer: Buffer) -> list[str]:
         for number, wire, at, length in rows.tolist()
         if number == 4 and wire == WIRE_BYTES and length
     ]
-
-
-def _write(buffer: Buffer, at: int, content: bytes) -> None:
-    buffer[at : at + len(content)] = np.frombuffer(content, np.uint8)
 
 
 def _hits(buffer: Buffer, needles: Sequence[bytes]) -> np.ndarray:
