@@ -23,7 +23,7 @@ _LARGEST_ID = 1 << 24
 _MOST_KEPT, _LONGEST_KEPT = 1 << 14, 1 << 10
 _STACK_NAMES = tuple(name.encode() for name in STACK_STATS)
 # xla's hlo.proto: HloProto.hlo_module, HloModuleProto.stack_frame_index and its texts.
-_HLO_MODULE, _STACK_FRAME_INDEX, _FRAME_TEXTS = 1, 25, (1, 2)
+_HLO_MODULE, _STACK_FRAME_INDEX, _FRAME_TEXTS = 1, 17, (1, 2)
 
 
 def mask_xspace(buffer: Buffer, redactor: Redactor) -> None:
