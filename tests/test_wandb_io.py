@@ -369,7 +369,7 @@ def published(tmp_path: Path) -> Path:
 def test_publish_and_read_back(
     loopback: Loopback, call: Call, published: Path, tmp_path: Path
 ) -> None:
-    options = ("--summary", published, "--report", published.with_name("r.md"))
+    options = ("--summary", published, "--report", published.with_name("r.md"), "--no-redact")
     first = json.loads(call("publish", *options, "--alias", "canary").stdout)
     assert (first["status"], first["aliases"]) == ("published", ["latest", "canary"])
     assert first["artifact_ref"] == "loop/proj/profile-summary-pub:v0"
@@ -392,6 +392,25 @@ def test_publish_and_read_back(
         assert "taken as it was published" in result.stderr
     assert result.summary.run_metadata.artifact_ref == f"{CAPTURE}:v1"
     assert result.summary.run_metadata.git_sha == "abc123"
+
+
+def test_what_is_published_is_redacted(
+    loopback: Loopback, call: Call, published: Path, tmp_path: Path
+) -> None:
+    named = published.read_text().replace('"host0"', '"tpu-vm-zelda"')
+    published.write_text(named.replace('"source_file": null', '"source_file": "/home/zelda/m.py:7"'))
+    published.with_name("r.md").write_text("# Report of tpu-vm-zelda\n")
+    assert "/home/zelda/" in published.read_text()
+    options = ("--summary", published, "--report", published.with_name("r.md"))
+    told = json.loads(call("publish", *options, "--artifact-name", "masked").stdout)
+    assert told["redacted"] is True
+    found = wandb.Api(timeout=SECONDS).artifact("loop/proj/masked:latest", type="profile_summary")
+    folder = Path(found.download(root=str(tmp_path / "down"), skip_cache=True))
+    (host,) = load_summary(str(folder / "profile_summary.json")).hosts
+    assert len(host.host) == len("tpu-vm-zelda")
+    assert (folder / "profile_report.md").read_text() == f"# Report of {host.host}\n"
+    for file in folder.iterdir():
+        assert "zelda" not in file.read_text()
 
 
 def test_a_dry_run_asks_nobody_and_needs_no_sdk(loopback: Loopback, published: Path) -> None:

@@ -1,7 +1,8 @@
 """A summary and its report -> a W&B artifact of type `profile_summary`.
 
 Contract
-* The artifact holds the two files, byte for byte, under fixed names, and `artifact_metadata`.
+* The artifact holds the two files under fixed names, and `artifact_metadata`. They are redacted,
+  unless told otherwise; then they go byte for byte.
 * The upload is a run of its own: the run that was profiled stays as it is.
 * A dry run needs no account and uploads nothing. Offline, the artifact is kept in the run's folder
   and `wandb sync` uploads it later. Online, `publish` returns when W&B has the artifact, else it
@@ -23,6 +24,7 @@ from marin_profile.artifact import (
 )
 from marin_profile.errors import UsageError
 from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
+from marin_profile.redact import Redactor, redact_summary
 from marin_profile.schema import ProfileSummary, load_summary
 from marin_profile.storage import open_file
 from marin_profile.wandb_io import load_wandb, remote_errors, request_seconds
@@ -42,6 +44,7 @@ class Upload:
     aliases: tuple[str, ...]
     files: dict[str, str]
     metadata: dict[str, Any]
+    redacted: bool
     artifact_type: str = SUMMARY_TYPE
 
 
@@ -54,6 +57,7 @@ def publish(
     project: str | None = None,
     artifact_name: str | None = None,
     dry_run: bool = False,
+    redact: bool = True,
 ) -> dict[str, Any]:
     """Publish, and tell what became of it: `status` is "published", "offline" or "dry_run".
 
@@ -61,6 +65,9 @@ def publish(
     $WANDB_PROJECT. Raises UsageError, NotFoundError, BrokenInputError or RemoteError.
     """
     summary = load_summary(summary_path)
+    redactor = Redactor.here(host.host for host in summary.hosts) if redact else None
+    if redactor is not None:
+        summary = redact_summary(summary, redactor)
     own_entity, own_project = _place_of(summary)
     project = project or own_project or os.environ.get("WANDB_PROJECT")
     if not project:
@@ -73,8 +80,12 @@ def publish(
         aliases=tuple(dict.fromkeys(("latest", *aliases))),
         files=files,
         metadata=artifact_metadata(summary),
+        redacted=redact,
     )
     contents = {name: _read(path) for name, path in files.items()}
+    if redactor is not None:
+        contents = {name: redactor.bytes(content) for name, content in contents.items()}
+        contents[SUMMARY_FILE] = summary.to_json().encode()
     outcome = {"status": "dry_run"} if dry_run else _send(upload, contents)
     return asdict(upload) | outcome
 

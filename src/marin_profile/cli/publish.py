@@ -15,6 +15,7 @@ from marin_profile.errors import UsageError
 @click.option("--entity", metavar="E", help="Default: that of the run that was profiled.")
 @click.option("--project", metavar="P", help="Default: that of the run that was profiled.")
 @click.option("--artifact-name", metavar="N", help="Default: profile-summary-<run_id>.")
+@click.option("--no-redact", is_flag=True, help="Upload home folders, user and host names too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be uploaded; needs no account.")
 def command(
     summary_path: str | None,
@@ -23,6 +24,7 @@ def command(
     entity: str | None,
     project: str | None,
     artifact_name: str | None,
+    no_redact: bool,
     dry_run: bool,
 ) -> None:
     """Publish a summary to W&B as an artifact of type profile_summary.
@@ -45,5 +47,6 @@ def command(
         project=project,
         artifact_name=artifact_name,
         dry_run=dry_run,
+        redact=not no_redact,
     )
     emit(canonical_json(outcome), None)
