@@ -124,7 +124,8 @@ def test_what_is_written_beside_a_capture_changes_nothing(tmp_path: Path) -> Non
     put(tmp_path, *session(A, "h.xplane.pb"))
     before = resolve(profile_dir=str(tmp_path))
     put(tmp_path, *session(A, "profile_summary.json", "profile_report.md", "profile_ingest.log"))
-    put(tmp_path, *session(A, "profile_context.json", "profile_figures.json", "metadata.json"))
+    put(tmp_path, *session(A, "profile_part.msgpack", "metadata.json"))
+    put(tmp_path, f"plugins/profile/{A}/.publish/capture/plugins/profile/{B}/h.xplane.pb")
     assert resolve(profile_dir=str(tmp_path)) == before
 
 

@@ -1,6 +1,6 @@
 """Where JAX puts a capture, and the files that are written beside it.
 
-Contract: names only. A summary of a capture never reads what is `WRITTEN_BESIDE`.
+Contract: names only. Of what is `WRITTEN_BESIDE` a summary of a capture reads the context alone.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ STAMP_FORMAT = "%Y_%m_%d_%H_%M_%S"
 
 SUMMARY_FILE = "profile_summary.json"
 REPORT_FILE = "profile_report.md"
-FIGURES_FILE = "profile_figures.json"
+PART_FILE = "profile_part.msgpack"
 CONTEXT_FILE = "profile_context.json"
 INGEST_LOG_FILE = "profile_ingest.log"
 METADATA_FILE = "metadata.json"
 
 WRITTEN_BESIDE = frozenset(
-    {SUMMARY_FILE, REPORT_FILE, FIGURES_FILE, CONTEXT_FILE, INGEST_LOG_FILE, METADATA_FILE}
+    {SUMMARY_FILE, REPORT_FILE, PART_FILE, CONTEXT_FILE, INGEST_LOG_FILE, METADATA_FILE}
 )

@@ -7,11 +7,12 @@ and the summary says so; files with the same bytes count once. Same input, same 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
@@ -21,6 +22,8 @@ from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, asse
 from marin_profile.assemble.identity import utc_text
 from marin_profile.errors import BrokenInputError, CannotAnswerError, UsageError
 from marin_profile.formats import XPLANE
+from marin_profile.host_parts import HostRead
+from marin_profile.profile_context import read_contexts
 from marin_profile.readers import read_timeline
 from marin_profile.schema import ProfileSummary
 from marin_profile.sources import open_file, resolve
@@ -72,13 +75,19 @@ def summarize(
     return summarize_capture(capture, options)
 
 
-def summarize_capture(capture: Capture, options: SummarizeOptions | None = None) -> ProfileSummary:
-    """Summarise all hosts of a capture.
+def summarize_capture(
+    capture: Capture,
+    options: SummarizeOptions | None = None,
+    *,
+    known: Mapping[str, HostRead] = MappingProxyType({}),
+) -> ProfileSummary:
+    """Summarise all hosts of a capture; those whose file is in `known` (path -> part, made with the
+    same options) are not read again.
 
     Raises BrokenInputError if no file can be read, CannotAnswerError if no device did any work.
     """
     options = options or SummarizeOptions()
-    hosts = _Hosts(options)
+    hosts = _Hosts(options, known)
     for host_file in capture.hosts:
         hosts.add(host_file)
     hosts.align_steps()
@@ -99,6 +108,7 @@ def summarize_capture(capture: Capture, options: SummarizeOptions | None = None)
             notes=(*hosts.notes, *idle_hosts),
             tool_version=_tool_version(),
             jax_version=hosts.jax_version,
+            contexts=tuple(read_contexts(capture.contexts)),
         ),
         hot_op_limit=options.hot_op_limit,
         breakdown_mode=options.breakdown_mode,
@@ -112,8 +122,9 @@ def summarize_capture(capture: Capture, options: SummarizeOptions | None = None)
 class _Hosts:
     """The hosts of a capture as they are read, one after the other."""
 
-    def __init__(self, options: SummarizeOptions) -> None:
+    def __init__(self, options: SummarizeOptions, known: Mapping[str, HostRead]) -> None:
         self._options = options
+        self._known = known
         self._sources: list[HostFile] = []
         self.parts: list[HostPart] = []
         self.files: list[SourceFile] = []
@@ -124,11 +135,12 @@ class _Hosts:
     def add(self, host_file: HostFile) -> None:
         """Read and analyse one host; what cannot be read, or was read already, becomes a note."""
         try:
-            timeline, file = _read(host_file)
+            found = self._known.get(host_file.path) or read_host(host_file, self._options)
         except BrokenInputError as error:
             self.first_error = self.first_error or error
             self.notes.append(f"Host {host_file.host} is missing: {_portable(error, host_file)}")
             return
+        file = replace(found.file, host=host_file.host)
         twin = next((known for known in self.files if known.sha256 == file.sha256), None)
         if twin is not None:
             self.notes.append(
@@ -137,8 +149,8 @@ class _Hosts:
             return
         self.files.append(file)
         self._sources.append(host_file)
-        self.jax_version = self.jax_version or _jax_version(timeline)
-        self.parts.append(self._analyse(timeline, file.host))
+        self.jax_version = self.jax_version or found.jax_version
+        self.parts.append(replace(found.part, host=host_file.host))
 
     def align_steps(self) -> None:
         """Windows and per-step figures must cover the same steps on every host: where hosts differ,
@@ -151,19 +163,30 @@ class _Hosts:
                     f"Host {file.host} has {self.parts[index].steps.count} steps; the "
                     f"{len(selection)} that all hosts have are used."
                 )
-                self.parts[index] = self._analyse(timeline, file.host, selection)
+                self.parts[index] = _analyse(timeline, file.host, self._options, selection)
 
-    def _analyse(
-        self, timeline: Timeline, host: str, only_steps: list[int] | None = None
-    ) -> HostPart:
-        mode = self._options.breakdown_mode
-        return analyse_host(
-            timeline,
-            host,
-            warmup_steps=self._options.warmup_steps,
-            older_mode=None if mode == DEVICE_LEDGER else mode,
-            only_steps=only_steps,
-        )
+
+def read_host(host_file: HostFile, options: SummarizeOptions) -> HostRead:
+    """Read and analyse one host by itself. Raises BrokenInputError."""
+    timeline, file = _read(host_file)
+    part = _analyse(timeline, host_file.host, options)
+    return HostRead(file, part, _jax_version(timeline))
+
+
+def _analyse(
+    timeline: Timeline,
+    host: str,
+    options: SummarizeOptions,
+    only_steps: list[int] | None = None,
+) -> HostPart:
+    mode = options.breakdown_mode
+    return analyse_host(
+        timeline,
+        host,
+        warmup_steps=options.warmup_steps,
+        older_mode=None if mode == DEVICE_LEDGER else mode,
+        only_steps=only_steps,
+    )
 
 
 def _portable(message: object, host_file: HostFile) -> str:

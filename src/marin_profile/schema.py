@@ -382,8 +382,26 @@ class Coverage(Record):
     format_lacks: list[str] = []
 
 
+class Profiling(Record):
+    """How training saw the capture. `window_to_outside` is the median profiled step over the median
+    of `num_steps_outside` other steps, by the wall clock; the profiler's own calls are the longest
+    of all processes; `missing_processes` left no capture."""
+
+    trigger: str
+    representative: bool | None = None
+    window_to_outside: float | None = None
+    reason: str
+    num_steps_outside: int
+    outside_step_median: float | None = None
+    start_trace_duration: float
+    stop_trace_duration: float
+    num_processes: int
+    missing_processes: list[int] = []
+
+
 class Capture(Record):
-    """When the profile was taken (UTC), from which files, and by which versions."""
+    """When the profile was taken (UTC), from which files, and by which versions; `profiling` where
+    the training's callback took it."""
 
     start: str | None = None
     stop: str | None = None
@@ -391,6 +409,7 @@ class Capture(Record):
     tracer_options: dict[str, str] | None = None
     tool_version: str | None = None
     jax_version: str | None = None
+    profiling: Profiling | None = None
 
 
 class ProfileSummary(Record):

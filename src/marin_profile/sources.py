@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from marin_profile.errors import BrokenInputError, NotFoundError, UsageError
-from marin_profile.filenames import PROFILE_FOLDERS, STAMP_FORMAT, WRITTEN_BESIDE
+from marin_profile.filenames import CONTEXT_FILE, PROFILE_FOLDERS, STAMP_FORMAT, WRITTEN_BESIDE
 from marin_profile.formats import TRACE_JSON, XPLANE
+from marin_profile.profile_context import read_window
 from marin_profile.storage import (
     base_name,
     file_size,
@@ -76,13 +77,15 @@ class HostFile:
 
 @dataclass(frozen=True)
 class Capture:
-    """The files of one capture. `source_path` is the same wherever the folder lies."""
+    """The files of one capture. `source_path` is the same wherever the folder lies; `contexts` are
+    what training wrote beside it, in the order of the sessions."""
 
     root: str
     stamp: str
     hosts: tuple[HostFile, ...]
     source_path: str
     skipped: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ class _Session:
     process: str
     hosts: tuple[HostFile, ...]
     skipped: tuple[str, ...]
+    context: str | None
 
     @property
     def time(self) -> float | None:
@@ -187,6 +191,15 @@ def from_file(path: str, file_format: str) -> Capture:
     return Capture(folder, stamp, (host,), portable_name(path))
 
 
+def capture_with(session: str, root: str) -> Capture:
+    """The capture below `root` that the session's folder is part of."""
+    wanted = path_parts(session)
+    for group in _grouped([s for s in _sessions(plain(root), files_below(root)) if s.hosts]):
+        if any(path_parts(member.folder) == wanted for member in group):
+            return _capture(group)
+    raise _nothing_in(session)
+
+
 def find_captures(root: str) -> list[Capture]:
     """All captures at or below a folder (local or URL), the oldest first."""
     root = plain(root)
@@ -220,7 +233,7 @@ def _sessions(root: str, files: Iterable[tuple[str, int]]) -> list[_Session]:
     by_folder: dict[str, list[tuple[str, int]]] = {}
     for path, size in files:
         folder, _, name = path.rpartition("/")
-        if not name.startswith("."):
+        if not any(part.startswith(".") for part in path.split("/")):
             by_folder.setdefault(folder, []).append((name, size))
     if any(_format_of(name) for name, _ in by_folder.get("", [])):
         by_folder = {"": by_folder[""]}
@@ -250,6 +263,7 @@ def _session(
         process=processes[-1] if processes else "",
         hosts=hosts,
         skipped=skipped,
+        context=f"{path}/{CONTEXT_FILE}" if any(n == CONTEXT_FILE for n, _ in members) else None,
     )
 
 
@@ -389,7 +403,11 @@ def _is_repeat(session: _Session, group: Sequence[_Session]) -> bool:
 
 
 def _window(session: _Session) -> tuple[int, int] | None:
-    """The profile window of a session, from the first of its files that tells it."""
+    """The profile window of a session: as training wrote it down, else from the first of its files
+    that tells it."""
+    noted = read_window(session.context) if session.context else None
+    if noted:
+        return noted
     for host in session.hosts:
         for file in (host, *host.fallbacks):
             is_large = is_url(file.path) and file.size > LARGEST_REMOTE_WINDOW
@@ -419,6 +437,7 @@ def _capture(members: Sequence[_Session]) -> Capture:
         hosts=tuple(_named_apart(members)),
         source_path=portable_name(first.folder),
         skipped=tuple(sorted({name for session in members for name in session.skipped})),
+        contexts=tuple(session.context for session in members if session.context),
     )
 
 
@@ -512,6 +531,7 @@ def _common_folder(folders: Sequence[str]) -> str:
 __all__ = [
     "Capture",
     "HostFile",
+    "capture_with",
     "captures_in",
     "find_captures",
     "from_file",

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from mounts import mounted
+
 TRAINING = Path(__file__).with_name("tiny_training.py")
 SCENARIOS = (
     "ingested",
@@ -36,6 +38,7 @@ SCENARIOS = (
     "no_folder",
     "recompiles",
     "too_early",
+    "in_the_middle",
 )
 
 
@@ -128,14 +131,41 @@ def test_the_context_tells_the_steps_outside_the_window_and_the_cost(out):
     context = context_of(capture)
     assert context["window"]["steps"] == [3, 4, 5]
     assert context["outside"]["steps"][-1] == 2
-    assert context["representative"] is None
-    assert "too few" in context["reason"]
+    assert context["judgement"]["representative"] is None
+    assert "too few" in context["judgement"]["reason"]
     (capture,) = captures(out / "ingested")
     context = context_of(capture)
     outside = context["outside"]["steps"] + context["outside_while_ingesting"]["steps"]
     assert sorted(outside)[-5:] == [2, 6, 7, 8, 9]
     assert context["trigger"] == "planned"
     assert context["profiler"]["stop_trace_seconds"] > 0
+
+
+@needs_levanter
+def test_the_summary_says_whether_the_window_stands_for_the_run(out):
+    (capture,) = captures(out / "in_the_middle")
+    context = context_of(capture)
+    # Judged by the steps before the window, and by five after it; the rest came later.
+    before = [step for step in context["outside"]["steps"] if step < 10]
+    assert context["judgement"]["num_steps_outside"] == len(before) + 5
+    summary = json.loads((capture / "profile_summary.json").read_text())
+    told = summary["capture"]["profiling"]
+    for name in ("representative", "window_to_outside", "reason", "num_steps_outside"):
+        assert told[name] == context["judgement"][name]
+    ratio = told["window_to_outside"]
+    assert told["representative"] is (abs(ratio - 1) <= 0.1)
+    assert told["missing_processes"] == []
+
+
+@needs_levanter
+def test_the_summary_holds_what_the_run_knows(out):
+    run = json.loads((out / "ingested" / "run" / "profile_summary.json").read_text())
+    known = run["run_metadata"]
+    assert known["run_id"] == "run"
+    assert known["hardware_type"] == "cpu"
+    assert (known["num_devices"], known["num_hosts"]) == (2, 1)
+    assert "data=2" in known["mesh_or_topology"].split(",")
+    assert len(known["config_hash"]) == 16
 
 
 @needs_levanter
@@ -185,10 +215,12 @@ def test_a_summarised_capture_is_logged_to_the_runs_tracker(out, results):
     assert summary[2] == ["metadata.json", "profile_report.md", "profile_summary.json"]
     assert capture[:2] == ["run-run-profiler", "jax_profile"]
     assert [name for name in capture[2] if name.endswith(".xplane.pb")]
-    assert {"profile/step_median_us", "profile/ingest_seconds", "profile/compute_share"} <= {
-        *figures
-    }
-    assert list((out / "logged").rglob(".publish-*")) == []
+    assert {
+        "profile/step_period_median_us",
+        "profile/ingest_seconds",
+        "profile/compute_share",
+    } <= {*figures}
+    assert list((out / "logged").rglob(".publish*")) == []
 
 
 @needs_levanter
@@ -281,6 +313,30 @@ def test_a_crash_of_training_keeps_its_capture(tmp_path):
     said = [line for line in child.stderr.splitlines() if "while it was profiled" in line]
     assert len(said) == 1
     assert f"marin-profile summarize --profile-dir {capture}" in said[0]
+
+
+@needs_levanter
+def test_a_crash_before_the_summary_says_how_to_make_it(tmp_path):
+    child = train(tmp_path, "crash_after")
+    assert child.returncode != 0
+    assert "RuntimeError: crash" in child.stderr
+    (capture,) = captures(tmp_path / "crash_after")
+    (said,) = [line for line in child.stderr.splitlines() if "marin-profile summarize" in line]
+    assert "training ended before the profile in" in said
+    assert f"--profile-dir {capture}" in said
+
+
+@needs_levanter
+@pytest.mark.parametrize(("name", "options"), [("full_disk", "size=8k"), ("read_only", "ro")])
+def test_a_disk_that_takes_no_profile_is_said_in_one_line(tmp_path, name, options):
+    folder = tmp_path / name / "run" / "profiler"
+    folder.mkdir(parents=True)
+    child = mounted(folder, options, [sys.executable, TRAINING, tmp_path, name])
+    assert child.returncode == 0, child.stderr
+    result = json.loads((tmp_path / "results.json").read_text())[name]
+    assert result["steps"][-1] == 7
+    (line,) = warnings(result)
+    assert line.startswith("WARNING steps 3 to 5: ") or "was not summarised" in line
 
 
 @needs_levanter

@@ -1,6 +1,5 @@
-"""Ingestion beside training, with a stand-in for the analysis."""
+"""Ingestion beside training: real child processes on a small capture, with faults put into them."""
 
-import json
 import os
 import signal
 import subprocess
@@ -10,64 +9,54 @@ from pathlib import Path
 
 import pytest
 
-import marin_profile.levanter
-from marin_profile.filenames import FIGURES_FILE, INGEST_LOG_FILE, REPORT_FILE, SUMMARY_FILE
+from builders_capture import leave_capture
+from marin_profile import load_summary
+from marin_profile.filenames import INGEST_LOG_FILE, REPORT_FILE, SUMMARY_FILE
 from marin_profile.levanter.ingestion import Ingestions, Limits
-from marin_profile.levanter.worker import Job
+from marin_profile.levanter.job import Gather, Job, Publish
+from mounts import mounted
 
-STAND_IN = """
-import os, time
-print("training flags:", [k for k in os.environ if k.startswith(("JAX_", "XLA_"))], flush=True)
+# Python runs this first in every child: what goes wrong there is asked for by the environment.
+FAULTS = """
+import os, pathlib, sys, time
+fault = os.environ.get("INGEST_FAULT")
+if fault and "marin_profile.levanter.worker" in sys.orig_argv:
+    import marin_profile.pipeline as pipeline
+    summarize_capture = pipeline.summarize_capture
+    write_text = pathlib.Path.write_text
 
-class Summary:
-    def to_json(self):
-        return "summary"
+    def faulty(*arguments, **options):
+        if fault == "die":
+            os.kill(os.getpid(), 9)
+        if fault == "fail":
+            raise RuntimeError("broken")
+        if fault == "hog":
+            bytearray(1 << 40)
+        return summarize_capture(*arguments, **options)
 
-def summarize(path):
-    if "hog" in os.environ.get("STAND_IN", ""):
-        bytearray(1 << 40)
-    return Summary()
+    def slowly(path, text):
+        write_text(path, text[:3])
+        time.sleep(60)
+        return write_text(path, text)
 
-def render_markdown(summary):
-    what = os.environ.get("STAND_IN", "")
-    if what == "die":
-        os.kill(os.getpid(), 9)
-    if what == "fail":
-        raise RuntimeError("broken")
-    return Report()
-
-class Report(str):
-    pass
-"""
-# Writes half of an output, then takes its time.
-SLOW_WRITE = """
-import pathlib
-write_text = pathlib.Path.write_text
-def slowly(path, text):
-    write_text(path, text[:3])
-    time.sleep(float(os.environ.get("STAND_IN_SLEEP", "0")))
-    return write_text(path, text)
-pathlib.Path.write_text = slowly
+    pipeline.summarize_capture = faulty
+    if fault == "slow_write":
+        pathlib.Path.write_text = slowly
 """
 
 
 @pytest.fixture(autouse=True)
-def stand_in(tmp_path, monkeypatch) -> None:
-    """A marin_profile that child processes find first, with the real worker in it."""
-    package = tmp_path / "stand_in" / "marin_profile"
-    (package / "cli").mkdir(parents=True)
-    (package / "__init__.py").write_text(STAND_IN + SLOW_WRITE)
-    (package / "cli" / "__init__.py").touch()
-    real = Path(marin_profile.levanter.__file__).parent
-    for module in ("filenames.py", "cli/startup.py"):
-        (package / module).symlink_to(real.parent / module)
-    (package / "levanter").mkdir()
-    for module in real.glob("*.py"):
-        (package / "levanter" / module.name).symlink_to(module)
-    (package / "levanter" / "figures.py").unlink()
-    (package / "levanter" / "figures.py").write_text("figures = lambda summary: {'mfu': 0.5}")
-    (package / "artifact.py").write_text("artifact_metadata = lambda summary: {'run_id': None}")
-    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+def faults(tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(FAULTS)
+    path = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{path}" if path else str(folder))
+
+
+@pytest.fixture
+def capture(tmp_path) -> Path:
+    return leave_capture(tmp_path / "profiler")
 
 
 @pytest.fixture
@@ -89,17 +78,34 @@ def problem_of(jobs: Ingestions, job: Job, timeout: float = 30) -> str | None:
     return outcome.problem
 
 
-def test_summary_and_report_are_written(output_dir, tmp_path, monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+def test_a_job_survives_its_way_to_the_child(capture, output_dir):
+    gather = Gather("gs://b/run", "gs://b/run/process_0", [0, 1], 1.5)
+    run = {"run_id": "r", "num_hosts": 2, "git_sha": None}
+    job = Job(
+        capture, output_dir, capture, run, True, "gs://b/x", gather, Publish("r", "auto", True)
+    )
+    assert Job.from_json(job.to_json()) == job
+
+
+def test_summary_and_report_are_written(capture, output_dir, tmp_path):
     copy_dir = tmp_path / "copy"
-    assert problem_of(ingestions(), Job(tmp_path, output_dir, copy_dir)) is None
-    assert written(copy_dir) == [REPORT_FILE, SUMMARY_FILE]
-    assert written(output_dir) == [FIGURES_FILE, REPORT_FILE, SUMMARY_FILE]
-    told = json.loads((output_dir / FIGURES_FILE).read_text())
-    assert told["metadata"] == {"run_id": None}
-    assert told["figures"].keys() == {"mfu", "ingest_seconds"}
-    assert (output_dir / SUMMARY_FILE).read_text() == "summary"
-    assert "training flags: []" in (output_dir / INGEST_LOG_FILE).read_text()
+    assert problem_of(ingestions(), Job(capture, output_dir, copy_dir)) is None
+    assert written(copy_dir) == written(output_dir) == [REPORT_FILE, SUMMARY_FILE]
+    assert load_summary(str(output_dir / SUMMARY_FILE)).step_time.all_steps.count == 4
+    assert (output_dir / SUMMARY_FILE).read_bytes() == (copy_dir / SUMMARY_FILE).read_bytes()
+    assert "1 host(s) summarised in" in (output_dir / INGEST_LOG_FILE).read_text()
+
+
+def test_flags_meant_for_training_do_not_reach_the_child(
+    capture, output_dir, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+    shown = (
+        "import os; print([k for k in os.environ if k.startswith(('JAX_', 'XLA_'))], flush=True)"
+    )
+    (tmp_path / "site" / "sitecustomize.py").write_text(shown)
+    assert problem_of(ingestions(), Job(capture, output_dir)) is None
+    assert (output_dir / INGEST_LOG_FILE).read_text().startswith("[]\n")
 
 
 @pytest.mark.parametrize(
@@ -111,23 +117,23 @@ def test_summary_and_report_are_written(output_dir, tmp_path, monkeypatch):
     ],
 )
 def test_a_failure_is_one_line_and_leaves_no_half_output(
-    output_dir, tmp_path, monkeypatch, what, said
+    capture, output_dir, monkeypatch, what, said
 ):
-    monkeypatch.setenv("STAND_IN", what)
-    problem = problem_of(ingestions(memory_gb=8), Job(tmp_path, output_dir))
+    monkeypatch.setenv("INGEST_FAULT", what)
+    problem = problem_of(ingestions(memory_gb=8), Job(capture, output_dir))
     assert problem is not None
     assert said in problem
     assert "\n" not in problem
-    assert f"marin-profile summarize --profile-dir {tmp_path} --output {output_dir}" in problem
+    assert f"marin-profile summarize --profile-dir {capture} --output {output_dir}" in problem
     assert written(output_dir) == []
 
 
 def test_what_takes_longer_than_the_end_of_training_waits_is_stopped(
-    output_dir, tmp_path, monkeypatch
+    capture, output_dir, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("STAND_IN_SLEEP", "60")
+    monkeypatch.setenv("INGEST_FAULT", "slow_write")
     jobs = ingestions()
-    first, second = Job(tmp_path, output_dir), Job(tmp_path, tmp_path / "second")
+    first, second = Job(capture, output_dir), Job(capture, tmp_path / "second")
     jobs.add(first)
     jobs.add(second)
     assert jobs.running
@@ -140,24 +146,41 @@ def test_what_takes_longer_than_the_end_of_training_waits_is_stopped(
     assert written(output_dir) == []
 
 
-def test_a_job_over_its_time_limit_ends_by_itself(output_dir, tmp_path, monkeypatch):
-    monkeypatch.setenv("STAND_IN_SLEEP", "60")
-    problem = problem_of(ingestions(seconds=1), Job(tmp_path, output_dir))
+def test_a_job_over_its_time_limit_ends_by_itself(capture, output_dir, monkeypatch):
+    monkeypatch.setenv("INGEST_FAULT", "slow_write")
+    problem = problem_of(ingestions(seconds=1), Job(capture, output_dir))
     assert problem is not None
     assert "exit 124: stopped after its limit of 1 s" in problem
     assert written(output_dir) == []
 
 
-def test_jobs_run_one_after_the_other(tmp_path):
+def test_jobs_run_one_after_the_other(capture, tmp_path):
     jobs = ingestions()
-    todo = [Job(tmp_path, tmp_path / name) for name in "abc"]
+    todo = [Job(capture, tmp_path / name) for name in "abc"]
     ended = [outcome for job in todo for outcome in jobs.add(job)] + jobs.finish(30)
     assert [(outcome.job, outcome.problem) for outcome in ended] == [(job, None) for job in todo]
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+def test_a_full_disk_is_said_and_leaves_no_half_output(capture, output_dir):
+    output_dir.mkdir()
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from marin_profile.levanter.ingestion import Ingestions, Limits\n"
+        "from marin_profile.levanter.job import Job\n"
+        "jobs, out = Ingestions('subprocess', Limits(60, 32)), Path(sys.argv[2])\n"
+        "(outcome,) = jobs.add(Job(Path(sys.argv[1]), out)) + jobs.finish(60)\n"
+        "print(outcome.problem, *(path.name for path in out.iterdir()), sep='\\n')\n"
+    )
+    child = mounted(output_dir, "size=8k", [sys.executable, "-c", code, capture, output_dir])
+    problem, *left = child.stdout.splitlines()
+    assert "No space left on device" in problem, child.stderr
+    assert left == [INGEST_LOG_FILE]
+
+
+def test_a_folder_that_cannot_be_made_is_said(capture, tmp_path):
     (tmp_path / "file").touch()
-    problem = problem_of(ingestions(), Job(tmp_path, tmp_path / "file" / "out"))
+    problem = problem_of(ingestions(), Job(capture, tmp_path / "file" / "out"))
     assert problem is not None
     assert "NotADirectoryError" in problem
 
@@ -171,20 +194,20 @@ def test_other_ways_say_what_went_wrong_too(output_dir, tmp_path, how):
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_the_child_ends_with_its_parent_and_leaves_no_half_output(
-    output_dir, tmp_path, monkeypatch, end
+    capture, output_dir, monkeypatch, end
 ):
-    monkeypatch.setenv("STAND_IN_SLEEP", "60")
+    monkeypatch.setenv("INGEST_FAULT", "slow_write")
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"
         "from marin_profile.levanter.ingestion import Ingestions, Limits\n"
-        "from marin_profile.levanter.worker import Job\n"
+        "from marin_profile.levanter.job import Job\n"
         "jobs = Ingestions('subprocess', Limits(60, 32))\n"
-        "jobs.add(Job(Path('.'), Path(sys.argv[1])))\n"
+        "jobs.add(Job(Path(sys.argv[1]), Path(sys.argv[2])))\n"
         "print(jobs._current[1]._process.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
-    command = [sys.executable, "-c", code, str(output_dir)]
+    command = [sys.executable, "-c", code, str(capture), str(output_dir)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         lines = iter(parent.stdout.readline, "")
@@ -205,7 +228,7 @@ def alive(pid: int) -> bool:
 
 
 def wait_until(condition) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -158,8 +158,12 @@ SCENARIOS = {
     "start_raises": Scenario(profile(), broken="start_trace"),
     "stop_raises": Scenario(profile(), broken="stop_trace"),
     "terminated_in_capture": Scenario(profile(ingest=True), do={4: terminate}),
-    "terminated_in_ingestion": Scenario(profile(ingest=True), do={7: terminate}),
+    "terminated_in_ingestion": Scenario(profile(ingest=True), train_steps=30, do={11: terminate}),
     "crash": Scenario(profile(num_steps=25), train_steps=20, crash_at=5),
+    "crash_after": Scenario(profile(ingest=True), train_steps=20, crash_at=7),
+    "in_the_middle": Scenario(profile(start_step=10, num_steps=8, ingest=True), train_steps=40),
+    "full_disk": Scenario(profile(ingest=True)),
+    "read_only": Scenario(profile(ingest=True)),
 }
 
 

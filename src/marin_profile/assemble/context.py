@@ -16,6 +16,7 @@ from marin_profile.analysis.merge_steps import MergedStep, MergedSteps
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import Peaks
+from marin_profile.profile_context import ProfileContext
 from marin_profile.timeline import PS_PER_US
 
 
@@ -32,13 +33,15 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class CaptureFacts:
-    """What the capture's folder tells. jax_version and tool_version may be empty."""
+    """What the capture's folder tells. jax_version and tool_version may be empty; `contexts` are
+    those of a training's callback, in the order of its processes."""
 
     source_path: str
     files: tuple[SourceFile, ...]
     notes: tuple[str, ...]
     tool_version: str
     jax_version: str
+    contexts: tuple[ProfileContext, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from marin_profile import schema
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import CaptureFacts, Context, us
+from marin_profile.assemble.profiling import profiling_notes, profiling_section
 from marin_profile.formats import XPLANE
 from marin_profile.readers import JSON_LACKS
 
@@ -69,7 +70,7 @@ def _why_unattributed(op: OpTotals) -> str:
 
 
 def warnings_section(context: Context, facts: CaptureFacts, coverage: schema.Coverage) -> list[str]:
-    notes = [*facts.notes]
+    notes = [*facts.notes, *profiling_notes(profiling_section(facts.contexts))]
     for file in facts.files:
         notes += file.notes
     for part in context.parts:

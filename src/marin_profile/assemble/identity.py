@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from marin_profile import schema
 from marin_profile.analysis.host import HostPart
 from marin_profile.assemble.context import CaptureFacts, Context, us
+from marin_profile.assemble.profiling import profiling_section
 
 
 def digest(digests: list[str]) -> str | None:
@@ -50,6 +51,7 @@ def capture_section(parts: Sequence[HostPart], facts: CaptureFacts) -> schema.Ca
         files=[file.name for file in facts.files],
         tool_version=facts.tool_version,
         jax_version=facts.jax_version or None,
+        profiling=profiling_section(facts.contexts),
     )
 
 

@@ -5,7 +5,9 @@ Contract
 * Nothing it does raises into training: what fails is said in one log line.
 * No trace stays open: it is closed after the last step of its window, else by the forced call at
   the end of training, else when the interpreter exits.
-* The forced call waits for ingestion, up to `ingest_timeout`: afterwards all outputs are there.
+* A capture is summarised once some steps after it are known, to judge it by; no step waits.
+* The forced call waits for summaries and for the tracker, up to `ingest_timeout`: afterwards all
+  outputs are there. Training that ends without it leaves a line on how to finish.
 * Captures go to `<log_dir>/<run_id>/profiler/plugins/profile/<timestamp>`, with several processes
   to a `process_<n>` folder each below `profiler`. Context, summary and report lie beside their
   capture; the newest summary and report of process 0 also go to the output folder.
@@ -13,9 +15,11 @@ Contract
 
 from __future__ import annotations
 
+import atexit
 import logging
+import time
 from collections import deque
-from collections.abc import Iterable, MutableSequence
+from collections.abc import Callable, Iterable, MutableSequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,15 +29,18 @@ import levanter.tracker
 from levanter.callbacks import Callback, StepInfo
 from levanter.trainer import Trainer
 
+from marin_profile.errors import ProfileError
+from marin_profile.filenames import PROFILE_FOLDERS
 from marin_profile.levanter.config import ProfilerConfig
-from marin_profile.levanter.context import CaptureContext, StepTimes
+from marin_profile.levanter.context import FEWEST_QUIET_STEPS, CaptureNotes, StepTimes
 from marin_profile.levanter.ingestion import Ingestions, Limits, Outcome
+from marin_profile.levanter.job import Gather, Job, Publish
 from marin_profile.levanter.lines import levanter_line
-from marin_profile.levanter.publish import publish
+from marin_profile.levanter.publishing import Publishing
+from marin_profile.levanter.run import Run, run_facts, shared_profile_dir
 from marin_profile.levanter.trace import Trace, reason
 from marin_profile.levanter.triggers import OnDemand
 from marin_profile.levanter.windows import Plan, SlowSteps, plan, steps_text, windows_over
-from marin_profile.levanter.worker import Job
 
 logger = logging.getLogger(__name__)
 
@@ -42,42 +49,38 @@ CONTEXTS_KEPT = 20
 PLANNED, ON_DEMAND, SLOW_STEP = "planned", "on_demand", "slow_step"
 
 
-@dataclass(frozen=True)
-class RunFacts:
-    """What the callback must know about the run; `run_dir` is the run's log folder."""
-
-    run_id: str
-    run_dir: Path
-    num_train_steps: int
-    recompiles_at: int | None = None
-
-    @property
-    def profile_dir(self) -> Path:
-        return self.run_dir / "profiler"
-
-
 @dataclass
 class _Running:
     """The capture in progress."""
 
     window: range
-    trace: Trace
-    context: CaptureContext
+    notes: CaptureNotes
 
 
 class ProfileCallback(Callback):
-    """Takes the captures of one process; must see every step (`add_hook(..., every=1)`)."""
+    """Takes the captures of one process; must see every step (`add_hook(..., every=1)`).
 
-    def __init__(self, config: ProfilerConfig, schedule: Plan, run: RunFacts) -> None:
+    `facts()` tells what the run knows of itself, by the names of RunMetadata.
+    """
+
+    def __init__(
+        self,
+        config: ProfilerConfig,
+        schedule: Plan,
+        run: Run,
+        facts: Callable[[], dict[str, Any]] = dict,
+    ) -> None:
         self._config = config
         self._plan = schedule
         self._run = run
-        self.output_dir = Path(config.output_dir) if config.output_dir else run.run_dir
+        self._facts = facts
+        self.output_dir = Path(config.output_dir) if config.output_dir else run.log_dir
         self._running: _Running | None = None
-        self._taken: deque[CaptureContext] = deque(maxlen=CONTEXTS_KEPT)
+        self._taken: deque[CaptureNotes] = deque(maxlen=CONTEXTS_KEPT)
+        self._settling: list[tuple[CaptureNotes, int]] = []
         self._failed: set[int] = set()
         self._times = StepTimes()
-        self._on_demand = OnDemand(run.run_dir) if config.on_demand else None
+        self._on_demand = OnDemand(run.log_dir) if config.on_demand else None
         self._slow_steps = (
             SlowSteps(config.anomaly_factor, config.max_anomalies)
             if config.anomaly_factor is not None
@@ -86,17 +89,21 @@ class ProfileCallback(Callback):
         self._ingestions = Ingestions(
             config.ingest_in, Limits(config.ingest_time_limit, config.ingest_memory_gb)
         )
+        self._publishing = Publishing(run.run_id, config.ingest_timeout)
+        # Said at exit if training ends without its forced call, as it does when it raises.
+        atexit.register(self._say_what_is_left)
 
     @property
     def ingesting(self) -> bool:
-        """Whether a capture is being summarised right now."""
-        return self._ingestions.running
+        """Whether a capture is being summarised right now, or is about to be."""
+        return bool(self._settling) or self._ingestions.running
 
     def on_step(self, info: StepInfo, force: bool = False) -> None:
         try:
             if not force:
                 self._record(info)
             self._advance(info, force)
+            self._ingest_settled(info.step, force)
             self._say(self._ingestions.advance())
             if force:
                 self._finish()
@@ -105,7 +112,7 @@ class ProfileCallback(Callback):
 
     def _record(self, info: StepInfo) -> None:
         if self._running is not None:
-            steps: MutableSequence[tuple[int, float]] = self._running.context.profiled
+            steps: MutableSequence[tuple[int, float]] = self._running.notes.profiled
         else:
             busy = self._ingestions.running
             steps = self._times.while_ingesting if busy else self._times.quiet
@@ -147,98 +154,122 @@ class ProfileCallback(Callback):
         return range(step, stop if planned is None else min(stop, planned))
 
     def _start(self, window: range, trigger: str, state: Any) -> None:
-        index, count = jax.process_index(), jax.process_count()
-        root = self._run.profile_dir
         # The loss is there, the rest of the step may not be: its tail belongs to no step of ours.
         jax.block_until_ready(state)
         try:
             trace = Trace.start(
-                root if count == 1 else root / f"process_{index}",
+                self._run.own_dir,
                 self._config.profile_options,
-                perfetto_link=self._config.perfetto_link and index == 0,
+                perfetto_link=self._config.perfetto_link and self._run.index == 0,
                 perfetto_trace=self._config.create_perfetto_trace,
             )
         except Exception as error:
             self._failed.add(window.stop)
             logger.warning("%s: not profiled: %s", steps_text(window), reason(error))
             return
-        context = CaptureContext(
-            self._run.run_id, index, count, trigger, trace.folder, trace.start_seconds
+        notes = CaptureNotes(
+            self._run.run_id,
+            self._run.index,
+            self._run.count,
+            self._config.capturing(self._run.count),
+            trigger,
+            trace,
         )
-        self._running = _Running(window, trace, context)
+        self._running = _Running(window, notes)
         logger.info("profiling %s", steps_text(window))
 
     def _stop(self, running: _Running, state: Any) -> None:
         self._running = None
+        notes = running.notes
         try:
             try:
                 jax.block_until_ready(state)
             finally:
-                running.trace.stop()
+                notes.trace.stop()
         except Exception as error:
             self._failed.add(running.window.stop)
             logger.warning("%s: profile lost: %s", steps_text(running.window), reason(error))
             return
-        logger.info("profile written to %s", running.trace.folder)
-        context = running.context
-        context.stop_trace_seconds = running.trace.stop_seconds
-        self._taken.append(context)
-        self._write_context(context)
+        logger.info("profile written to %s", notes.folder)
+        self._taken.append(notes)
+        self._write_context(notes)
         if self._config.ingest:
-            self._say(self._ingestions.add(self._job(context)))
+            self._settling.append((notes, running.window.stop - 1 + FEWEST_QUIET_STEPS))
 
-    def _job(self, context: CaptureContext) -> Job:
-        if context.process_index != 0:
-            return Job(context.folder, context.folder)
-        # The folder above all processes: the hosts that are there already are summarised together.
-        together = context.folder if context.process_count == 1 else self._run.profile_dir
-        return Job(together, context.folder, self.output_dir)
+    def _ingest_settled(self, step: int, force: bool) -> None:
+        """Ingest the captures that are followed by enough steps to judge them by; never beside a
+        capture that is going on."""
+        while self._settling and (
+            force or (self._running is None and step >= self._settling[0][1])
+        ):
+            notes, _ = self._settling.pop(0)
+            notes.settle(self._times)
+            self._write_context(notes)
+            self._say(self._ingestions.add(self._job(notes)))
+
+    def _job(self, notes: CaptureNotes) -> Job:
+        run, folder = self._run, notes.folder
+        shared = None
+        if run.own_shared is not None:
+            shared = "/".join((run.own_shared, *PROFILE_FOLDERS, folder.name))
+        is_first = run.index == 0
+        gather = None
+        if is_first and run.count > 1:
+            root = run.shared or str(run.profile_dir)
+            session = shared or str(folder)
+            capturing = self._config.capturing(run.count)
+            gather = Gather(root, session, capturing, self._config.hosts_timeout)
+        publish = None
+        if is_first and self._config.log:
+            publish = Publish(run.run_id, self._config.upload, self._config.redact)
+        return Job(
+            capture_dir=folder,
+            output_dir=folder,
+            copy_dir=self.output_dir if is_first else None,
+            run=self._facts(),
+            leave_part=run.count > 1,
+            shared=shared,
+            gather=gather,
+            publish=publish,
+        )
 
     def _finish(self) -> None:
-        for context in self._taken:
-            self._write_context(context)
+        atexit.unregister(self._say_what_is_left)
         if not self._taken and self._plan.windows and not self._failed:
             logger.warning(
                 "nothing was profiled: training did not pass %s",
                 steps_text(self._plan.windows[0]),
             )
+        deadline = time.monotonic() + self._config.ingest_timeout
         self._say(self._ingestions.finish(self._config.ingest_timeout))
+        self._publishing.finish(max(deadline - time.monotonic(), 0))
+        for notes in self._taken:
+            self._write_context(notes)
 
-    def _write_context(self, context: CaptureContext) -> None:
+    def _say_what_is_left(self) -> None:
+        waiting = [self._job(notes) for notes, _ in self._settling]
+        for job in (*self._ingestions.left, *waiting):
+            logger.warning(
+                "training ended before the profile in %s was summarised; to finish it: %s",
+                job.capture_dir,
+                job.command,
+            )
+
+    def _write_context(self, notes: CaptureNotes) -> None:
         try:
-            context.write(self._times)
-        except OSError as error:
-            logger.warning("no context beside the profile: %s", reason(error))
+            notes.write(self._times)
+        except ProfileError as error:
+            logger.warning("no context beside the profile: %s", error)
 
     def _say(self, ended: Iterable[Outcome]) -> None:
         for outcome in ended:
-            if outcome.problem is None:
-                logger.info("profile summary and report written to %s", outcome.job.output_dir)
-                self._publish(outcome.job)
-            else:
+            if outcome.problem is not None:
                 logger.warning("%s", outcome.problem)
-
-    def _publish(self, job: Job) -> None:
-        if not self._config.log or jax.process_index() != 0:
-            return
-        try:
-            upload = publish(
-                levanter.tracker.current_tracker(),
-                outputs=job.output_dir,
-                capture=job.output_dir,
-                run={
-                    "run_id": self._run.run_id,
-                    "hardware_type": jax.devices()[0].device_kind,
-                    "num_devices": jax.device_count(),
-                    "num_hosts": jax.process_count(),
-                },
-                upload=self._config.upload,
-            )
-        except Exception as error:
-            logger.warning("the profile in %s was not logged: %s", job.output_dir, reason(error))
-        else:
-            what = "with its capture" if upload.wanted else "without its capture"
-            logger.info("profile summary handed to the tracker, %s (%s)", what, upload.why)
+                continue
+            job = outcome.job
+            logger.info("profile summary and report written to %s", job.output_dir)
+            if job.publish is not None:
+                self._publishing.start(levanter.tracker.current_tracker(), job.output_dir)
 
 
 def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCallback | None:
@@ -248,7 +279,8 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
     """
     config = config or ProfilerConfig()
     line = levanter_line()
-    if not config.enabled or not config.captures_on(jax.process_index()):
+    index, count = jax.process_index(), jax.process_count()
+    if not config.enabled or index not in config.capturing(count):
         return None
     schedule = plan(config, trainer.num_train_steps, line.first_step)
     _say_what_is_planned(schedule, trainer.num_train_steps)
@@ -262,15 +294,29 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
             steps_text(window),
             recompiles_at,
         )
-    run = RunFacts(
+    log_dir = trainer.config.log_dir
+    run = Run(
         run_id=trainer.run_id,
-        run_dir=Path(trainer.config.log_dir) / trainer.run_id,
+        log_dir=Path(log_dir) / trainer.run_id,
         num_train_steps=trainer.num_train_steps,
+        index=index,
+        count=count,
+        shared=shared_profile_dir(Path(log_dir), config.shared_dir, trainer.run_id),
         recompiles_at=recompiles_at,
     )
-    callback = ProfileCallback(config, schedule, run)
+    if count > 1:
+        _claim(run.own_dir)
+    callback = ProfileCallback(config, schedule, run, lambda: run_facts(run, trainer))
     trainer.add_hook(callback, every=1)
     return callback
+
+
+def _claim(folder: Path) -> None:
+    """Show the other processes that this one sees the same folder as they do."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        logger.warning("profiles cannot be written to %s: %s", folder, error.strerror)
 
 
 def _say_what_is_planned(schedule: Plan, num_train_steps: int) -> None:

@@ -81,18 +81,23 @@ class ProfilerConfig:
     ingest_memory_gb: float = 32.0
     """Address space of the summarising process; more than it uses, for libraries reserve it."""
 
+    shared_dir: str | None = None
+    """A folder, or fsspec URL such as gs://bucket/runs, that all processes see: captures are copied
+    to `<shared_dir>/<run_id>/profiler`. Not needed where the run's log folder is such a folder."""
+    hosts_timeout: float = 60.0
+    """Seconds that process 0 waits, beside training, for the captures of the other processes."""
+
     log: bool = True
     """Log summary, report and figures to the run's tracker."""
     upload: Literal["auto", "always", "reference", "never"] = "auto"
     """The capture too: `auto` up to 20,000,000 bytes, else, as `reference`, where it lies."""
+    redact: bool = True
+    """Mask home folders, user and host names and source stacks in what is logged."""
 
     def __post_init__(self) -> None:
         _ = self.base_windows  # refuses one without sense
         _require_positive(self, "triggered_steps", "ingest_time_limit", "ingest_memory_gb")
-        if self.ingest_timeout < 0:
-            raise ValueError(f"ingest_timeout must not be negative, is {self.ingest_timeout}")
-        if self.max_anomalies < 0:
-            raise ValueError(f"max_anomalies must not be negative, is {self.max_anomalies}")
+        _require_not_negative(self, "ingest_timeout", "hosts_timeout", "max_anomalies")
         if self.anomaly_factor is not None and self.anomaly_factor <= 1:
             raise ValueError(f"anomaly_factor must be above 1, is {self.anomaly_factor}")
         self._check_windows()
@@ -113,14 +118,20 @@ class ProfilerConfig:
         windows = self.windows or [Window(self.start_step, self.num_steps)]
         return tuple(sorted(windows, key=lambda window: window.start_step))
 
-    def captures_on(self, process_index: int) -> bool:
-        """Whether that process takes captures."""
-        if self.process_index is None:
-            return True
-        chosen = (
-            self.process_index if isinstance(self.process_index, list) else [self.process_index]
-        )
-        return process_index in chosen
+    def capturing(self, process_count: int) -> list[int]:
+        """The processes that take captures."""
+        chosen = self.process_index
+        if chosen is None:
+            return list(range(process_count))
+        wanted = chosen if isinstance(chosen, list) else [chosen]
+        return sorted({index for index in wanted if 0 <= index < process_count})
+
+
+def _require_not_negative(config: ProfilerConfig, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value < 0:
+            raise ValueError(f"{name} must not be negative, is {value}")
 
 
 def _require_positive(config: ProfilerConfig, *names: str) -> None:

@@ -19,12 +19,14 @@ _LEDGER_TERMS = (
 
 
 def figures(summary: ProfileSummary) -> dict[str, float]:
-    """Step time, ledger shares and, where known, MFU."""
-    steady = summary.step_time.steady_state_steps
+    """Step times (the period is from start to start), ledger shares and, where known, MFU."""
+    duration, period = summary.step_time.steady_state_steps, summary.step_time.period
     found = {
-        "step_median_us": steady.median,
-        "step_p90_us": steady.p90,
-        "num_steps": steady.count,
+        "step_period_median_us": period.median if period else None,
+        "step_period_p90_us": period.p90 if period else None,
+        "step_duration_median_us": duration.median,
+        "step_duration_p90_us": duration.p90,
+        "num_steps": duration.count,
         "mfu": summary.roofline.mfu if summary.roofline else None,
         **_ledger_shares(summary),
     }

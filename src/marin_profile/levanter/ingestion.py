@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Protocol
 
 from marin_profile.filenames import INGEST_LOG_FILE
-from marin_profile.levanter.worker import Job, ingest
+from marin_profile.levanter.job import Job
+from marin_profile.levanter.worker import ingest
 
 # The child needs no accelerator, and flags meant for training must not reach it.
 _TRAINING_VARIABLES = ("JAX_", "XLA_", "LIBTPU_", "TPU_")
@@ -78,6 +79,11 @@ class Ingestions:
         """Start the next job if there is room; what ended since the last call."""
         self._advance(0)
         return self._take_ended()
+
+    @property
+    def left(self) -> list[Job]:
+        """The jobs that have not ended."""
+        return [*([self._current[0]] if self._current else ()), *self._waiting]
 
     def finish(self, timeout: float) -> list[Outcome]:
         """Wait for all jobs, but not longer than that; what is left is given up, and said."""
@@ -167,13 +173,12 @@ class _Subprocess:
 
 
 def _command(job: Job, limits: Limits) -> list[str]:
-    command = [
+    return [
         *(*_SAFE_PYTHON, "marin_profile.levanter.worker"),
-        *("--capture-dir", str(job.capture_dir), "--output-dir", str(job.output_dir)),
+        *("--job", job.to_json()),
         *("--parent", str(os.getpid())),
         *("--seconds", str(limits.seconds), "--memory-gb", str(limits.memory_gb)),
     ]
-    return command if job.copy_dir is None else [*command, "--copy-dir", str(job.copy_dir)]
 
 
 def _environment() -> dict[str, str]:

@@ -19,8 +19,8 @@ from pathlib import Path
 from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.levanter.config import ProfilerConfig
 from marin_profile.levanter.ingestion import Ingestions, Limits, Outcome
+from marin_profile.levanter.job import Job
 from marin_profile.levanter.trace import Trace, reason
-from marin_profile.levanter.worker import Job
 
 logger = logging.getLogger(__name__)
 

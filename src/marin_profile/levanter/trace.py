@@ -20,7 +20,7 @@ import jax
 
 from marin_profile.filenames import PROFILE_FOLDERS, STAMP_FORMAT
 from marin_profile.levanter.config import ProfileOptions
-from marin_profile.levanter.worker import Job
+from marin_profile.levanter.job import Job
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +36,15 @@ def reason(error: Exception) -> str:
 
 @dataclass
 class Trace:
-    """A running, or finished, trace; seconds are what JAX's calls took."""
+    """A running, or finished, trace. `start_ns`, `stop_ns`: Unix times before the first and after
+    the last of JAX's calls; `start_seconds`, `stop_seconds`: what the two calls took."""
 
     folder: Path
     """`<root>/plugins/profile/<timestamp>`, which holds the files once the trace is stopped."""
+    start_ns: int
     start_seconds: float
-    stop_seconds: float | None = None
+    stop_ns: int = 0
+    stop_seconds: float = 0.0
     _open: bool = field(default=True, repr=False)
 
     @staticmethod
@@ -53,7 +56,7 @@ class Trace:
         perfetto_trace: bool = False,
     ) -> Trace:
         folder = _free_session(root)
-        before = time.perf_counter()
+        started, before = time.time_ns(), time.perf_counter()
         try:
             jax.profiler.start_trace(
                 str(root),
@@ -65,7 +68,7 @@ class Trace:
             if "already been started" in str(error):
                 raise ProfilerBusy("another profiler is running in this process") from error
             raise
-        trace = Trace(folder, time.perf_counter() - before)
+        trace = Trace(folder, started, time.perf_counter() - before)
         atexit.register(trace._stop_at_exit)
         return trace
 
@@ -80,7 +83,7 @@ class Trace:
         except BaseException:
             _forget_trace()
             raise
-        self.stop_seconds = time.perf_counter() - before
+        self.stop_ns, self.stop_seconds = time.time_ns(), time.perf_counter() - before
 
     def _stop_at_exit(self) -> None:
         ended = "training ended while it was profiled"

@@ -1,17 +1,18 @@
 """Ingestion: a capture folder in, profile_summary.json and profile_report.md out, and beside them
-in profile_figures.json the few numbers that a tracker is told.
+what a tracker is told.
 
 Contract
 * `ingest` works in any process and thread; as a program this module gives itself low priority and
   limits, never imports jax, and ends soon after the process that started it.
-* Each output appears whole or not at all: it is written to a folder beside its place and renamed
-  into it; what a killed predecessor left there is removed.
+* Each output appears whole or not at all.
+* Of several processes each leaves its host's part beside its capture; the first one waits for the
+  others' parts, within its limit, and its summary is of all that came. What it knows before they
+  come is written at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -19,10 +20,17 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from marin_profile.filenames import FIGURES_FILE, REPORT_FILE, SUMMARY_FILE
+from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
+from marin_profile.levanter.job import Job
+
+if TYPE_CHECKING:
+    from marin_profile.host_parts import HostRead
+    from marin_profile.schema import ProfileSummary
+    from marin_profile.sources import Capture
 
 NICENESS = 10
 LOOK_FOR_PARENT_EVERY = 0.5  # seconds
@@ -30,41 +38,66 @@ OVER_TIME = 124
 _PARTIAL = ".ingest-"
 
 
-@dataclass(frozen=True)
-class Job:
-    """Summarise the newest capture at or below `capture_dir` into `output_dir`, and copy the
-    outputs to `copy_dir`."""
-
-    capture_dir: Path
-    output_dir: Path
-    copy_dir: Path | None = None
-
-    @property
-    def command(self) -> str:
-        """What does the same by hand."""
-        summary = self.output_dir / SUMMARY_FILE
-        return f"marin-profile summarize --profile-dir {self.capture_dir} --output {summary}"
+class NotShared(Exception):
+    """The summary is there, but the run's shared folder is not reached."""
 
 
 def ingest(job: Job) -> None:
     """Write summary and report; raises what stands in the way."""
-    from marin_profile import render_markdown, summarize
-    from marin_profile.artifact import artifact_metadata
-    from marin_profile.levanter.figures import figures
+    from marin_profile.levanter.hosts import gather, leave_part, share
+    from marin_profile.sources import from_folder
 
     started = time.monotonic()
-    summary = summarize(job.capture_dir)
-    contents = {SUMMARY_FILE: summary.to_json(), REPORT_FILE: render_markdown(summary)}
+    own, _ = from_folder(str(job.capture_dir))
+    known = {own.hosts[0].path: leave_part(own)} if job.leave_part else {}
+    problem = None
+    if job.shared is not None:
+        try:
+            share(job.capture_dir, job.shared)
+        except Exception as error:
+            problem = error
     seconds = time.monotonic() - started
-    told = {
-        "metadata": artifact_metadata(summary),
-        "figures": figures(summary) | {"ingest_seconds": round(seconds, 3)},
-    }
-    beside = contents | {FIGURES_FILE: json.dumps(told, indent=1, sort_keys=True) + "\n"}
-    _write(job.output_dir, beside)
+    if job.gather is None or problem is not None:
+        _summarise(job, own, known, seconds)
+    else:
+        for capture, known, is_over in gather(job.gather):
+            _summarise(job, capture, known, seconds, is_final=is_over)
+    if problem is not None:
+        raise NotShared(
+            f"summarised, but not copied to {job.shared}: {type(problem).__name__}: {problem}"
+        )
+
+
+def _summarise(
+    job: Job,
+    capture: Capture,
+    known: Mapping[str, HostRead],
+    own_seconds: float,
+    *,
+    is_final: bool = True,
+) -> None:
+    from marin_profile import render_markdown
+    from marin_profile.pipeline import summarize_capture
+
+    started = time.monotonic()
+    summary = with_run(summarize_capture(capture, known=known), job)
+    contents = {SUMMARY_FILE: summary.to_json(), REPORT_FILE: render_markdown(summary)}
+    seconds = own_seconds + time.monotonic() - started
+    _write(job.output_dir, contents)
     if job.copy_dir is not None and job.copy_dir != job.output_dir:
         _write(job.copy_dir, contents)
-    _note(f"{job.capture_dir} summarised in {seconds:.1f} s")
+    if job.publish is not None and is_final:
+        from marin_profile.levanter.staging import stage
+
+        stage(job, capture, summary, ingest_seconds=seconds)
+    _note(f"{capture.source_path} of {len(capture.hosts)} host(s) summarised in {seconds:.1f} s")
+
+
+def with_run(summary: ProfileSummary, job: Job) -> ProfileSummary:
+    """The summary with what training knows of the run."""
+    known = {name: value for name, value in job.run.items() if value is not None}
+    merged = summary.run_metadata.model_copy(update=known)
+    return summary.model_copy(update={"run_metadata": merged})
 
 
 def _write(folder: Path, contents: dict[str, str]) -> None:
@@ -89,9 +122,7 @@ def _note(line: str) -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--capture-dir", type=Path, required=True)
-    parser.add_argument("--output-dir", type=Path, required=True)
-    parser.add_argument("--copy-dir", type=Path)
+    parser.add_argument("--job", type=Job.from_json, required=True)
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--memory-gb", type=float, required=True)
@@ -102,7 +133,10 @@ def main(arguments: list[str]) -> int:
     _end_with(given.parent)
     _slim_down()
     try:
-        ingest(Job(given.capture_dir, given.output_dir, given.copy_dir))
+        ingest(given.job)
+    except NotShared as error:
+        _note(str(error))
+        return 1
     except Exception as error:
         _note(f"{type(error).__name__}: {error}")
         return getattr(error, "exit_code", 1)

@@ -1,0 +1,87 @@
+"""The captures of several processes, brought together through a folder that all of them see.
+
+Contract
+* A process leaves its host's part beside its capture, last of all, whole or not at all: where the
+  part is, the capture is.
+* `gather` never waits beyond its limit, nor for a process whose folder is not even there, for then
+  the folder is not shared. One that left a capture but no part is read from the capture, one that
+  left neither is missing, which the summary says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from marin_profile import __version__
+from marin_profile.errors import ProfileError
+from marin_profile.filenames import CONTEXT_FILE, PART_FILE
+from marin_profile.host_parts import HostRead, decode, encode
+from marin_profile.levanter.job import Gather
+from marin_profile.pipeline import SummarizeOptions, read_host
+from marin_profile.sources import Capture, capture_with
+from marin_profile.storage import is_url, open_file, write_file
+
+CAPTURE_SUFFIXES = (".xplane.pb", ".trace.json.gz", CONTEXT_FILE)
+LOOK_EVERY, LOOK_EVERY_REMOTE = 0.5, 2.0  # seconds
+_OPTIONS = SummarizeOptions()
+
+
+def leave_part(capture: Capture) -> HostRead:
+    """Read a process's own capture, and write its part beside it. Raises BrokenInputError."""
+    (host_file,) = capture.hosts
+    found = read_host(host_file, _OPTIONS)
+    data = encode(found, tool_version=__version__, warmup_steps=_OPTIONS.warmup_steps)
+    write_file(_part_of(host_file.path), data)
+    return found
+
+
+def share(folder: Path, url: str) -> None:
+    """Copy a capture to where the other processes see it. Raises RemoteError."""
+    names = [path for path in sorted(folder.iterdir()) if path.name.endswith(CAPTURE_SUFFIXES)]
+    part = folder / PART_FILE
+    for path in (*names, *([part] if part.exists() else ())):
+        write_file(f"{url}/{path.name}", path.read_bytes())
+
+
+def gather(wanted: Gather) -> Iterator[tuple[Capture, dict[str, HostRead], bool]]:
+    """What is there at once, and what is there in the end: the capture, its parts by path, and
+    whether that was the end."""
+    deadline = time.monotonic() + wanted.seconds
+    known: dict[str, HostRead] = {}
+    expected = [process for process in wanted.processes if _is_here(wanted.root, process)]
+    is_first = True
+    while True:
+        capture = capture_with(wanted.session, wanted.root)
+        for host_file in capture.hosts:
+            if host_file.path not in known and (part := _part(host_file.path)) is not None:
+                known[host_file.path] = part
+        is_over = len(known) >= len(expected) or time.monotonic() >= deadline
+        if is_first or is_over:
+            yield capture, known, is_over
+        if is_over:
+            return
+        is_first = False
+        time.sleep(LOOK_EVERY_REMOTE if is_url(wanted.root) else LOOK_EVERY)
+
+
+def process_folder(index: int) -> str:
+    return f"process_{index}"
+
+
+def _is_here(root: str, process: int) -> bool:
+    return is_url(root) or (Path(root) / process_folder(process)).is_dir()
+
+
+def _part(path: str) -> HostRead | None:
+    try:
+        with open_file(_part_of(path)) as stream:
+            data = stream.read()
+        return decode(data, tool_version=__version__, warmup_steps=_OPTIONS.warmup_steps)
+    except (ProfileError, OSError, ValueError):
+        return None
+
+
+def _part_of(path: str) -> str:
+    return f"{path.rpartition('/')[0]}/{PART_FILE}"

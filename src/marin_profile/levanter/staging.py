@@ -1,0 +1,202 @@
+"""What the tracker will be told, put together by the worker, so that training only hands it over.
+
+Contract: `<output>/.publish/` holds `summary/` and, if it is to be uploaded, `capture/`, each an
+artifact as it stands, and `told.json` (Told). The folder appears whole; training removes it.
+With `redact` all of it is redacted, and the summary is made from the redacted capture, so that
+who downloads the capture finds the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from marin_profile.artifact import artifact_metadata
+from marin_profile.filenames import METADATA_FILE, PROFILE_FOLDERS, REPORT_FILE, SUMMARY_FILE
+from marin_profile.levanter.figures import figures
+from marin_profile.levanter.hosts import CAPTURE_SUFFIXES
+from marin_profile.levanter.job import Job, Publish
+from marin_profile.redact import Redactor, redact_summary
+from marin_profile.reports import render_markdown
+from marin_profile.storage import base_name, files_below, is_url, open_file, path_parts
+
+if TYPE_CHECKING:
+    from marin_profile.schema import ProfileSummary
+    from marin_profile.sources import Capture
+
+STAGED = ".publish"
+TOLD_FILE = "told.json"
+# The largest artifact that Levanter's W&B tracker of November 2026 takes; larger ones it drops.
+LARGEST_AUTO_UPLOAD = 20_000_000
+_BLOCK = 1 << 20
+TABLE_COLUMNS = ("op", "kind", "count", "self time (us)", "per step (us)", "exposed (us)", "scope")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Whether a capture is uploaded, and why."""
+
+    wanted: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """`scalars` by name; `capture_path`: where the capture lies, in words, if that is to be told
+    instead of it; `reference`: the same as a URL, unless names in it are redacted; `top_ops`: rows
+    of TABLE_COLUMNS; `report_html`: the report, as far as it can be made."""
+
+    upload: Upload
+    metadata: dict[str, Any]
+    scalars: dict[str, float]
+    capture_path: str | None
+    reference: str | None
+    top_ops: list[list[Any]]
+    report_html: str | None
+
+
+def decide_upload(choice: str, size: int) -> Upload:
+    if choice == "auto":
+        fits = size <= LARGEST_AUTO_UPLOAD
+        relation = "at most" if fits else "more than"
+        return Upload(fits, f"auto: {size:,} bytes are {relation} {LARGEST_AUTO_UPLOAD:,}")
+    return Upload(choice == "always", f"as configured: {choice}")
+
+
+def stage(job: Job, capture: Capture, summary: ProfileSummary, *, ingest_seconds: float) -> None:
+    """Put it together below the job's output folder."""
+    assert job.publish is not None
+    target = job.output_dir / STAGED
+    with tempfile.TemporaryDirectory(prefix=f"{STAGED}-", dir=job.output_dir) as folder:
+        partial = Path(folder) / STAGED
+        partial.mkdir()
+        _fill(partial, job.publish, capture, summary, ingest_seconds)
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(partial, target)
+
+
+def _fill(
+    folder: Path,
+    publish: Publish,
+    capture: Capture,
+    summary: ProfileSummary,
+    ingest_seconds: float,
+) -> None:
+    files = _files_of(capture)
+    decision = decide_upload(publish.upload, sum(file.size for file in files))
+    uploaded = folder / "capture" if decision.wanted else None
+    redactor = None
+    if not publish.redact:
+        if uploaded is not None:
+            _copy(files, uploaded)
+    else:
+        with tempfile.TemporaryDirectory(prefix=".raw-", dir=folder) as raw:
+            redactor, summary = _redacted(files, Path(raw), uploaded, summary)
+    report = render_markdown(summary)
+    metadata = artifact_metadata(summary) | {"capture_upload": decision.why}
+    path = reference = None
+    if not decision.wanted and publish.upload != "never":
+        path = redactor.text(capture.root) if redactor else capture.root
+        metadata |= {"capture_path": path}
+        names = [capture.root, *(file.path for file in files)]
+        if redactor is None or all(redactor.text(name) == name for name in names):
+            reference = path if is_url(path) else f"file://{os.path.abspath(path)}"
+    artifact = folder / "summary"
+    artifact.mkdir()
+    (artifact / SUMMARY_FILE).write_text(summary.to_json())
+    (artifact / REPORT_FILE).write_text(report)
+    (artifact / METADATA_FILE).write_text(json.dumps(metadata, indent=1, sort_keys=True) + "\n")
+    told = Told(
+        upload=decision,
+        metadata=metadata,
+        scalars=figures(summary) | {"ingest_seconds": round(ingest_seconds, 3)},
+        capture_path=path,
+        reference=reference,
+        top_ops=[_table_row(op) for op in summary.hot_ops],
+        report_html=_as_html(report),
+    )
+    (folder / TOLD_FILE).write_bytes(msgspec.json.encode(told))
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of the capture, and the folders that it belongs into, as the profiler makes them."""
+
+    path: str
+    size: int
+    below: tuple[str, ...]
+
+
+def _files_of(capture: Capture) -> list[_File]:
+    """Everything that is part of the capture; of each host also what was not chosen."""
+    found = []
+    for folder in sorted({host.path.rpartition("/")[0] for host in capture.hosts}):
+        process, _, _, stamp = ("", "", "", *path_parts(folder))[-4:]
+        below = (process,) if process.startswith("process_") else ()
+        for name, size in files_below(folder):
+            if "/" not in name and name.endswith(CAPTURE_SUFFIXES):
+                found.append(_File(f"{folder}/{name}", size, (*below, *PROFILE_FOLDERS, stamp)))
+    return found
+
+
+def _copy(files: Iterable[_File], into: Path) -> list[Path]:
+    copies = []
+    for file in files:
+        copy = into.joinpath(*file.below, base_name(file.path))
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with open_file(file.path) as source, copy.open("wb") as target:
+            shutil.copyfileobj(source, target, _BLOCK)
+        copies.append(copy)
+    return copies
+
+
+def _redacted(
+    files: Sequence[_File], raw: Path, uploaded: Path | None, summary: ProfileSummary
+) -> tuple[Redactor, ProfileSummary]:
+    """Redacts the capture, if it is to be uploaded, and the summary."""
+    from marin_profile.pipeline import summarize
+    from marin_profile.redact.capture import capture_host_names, redact_capture
+
+    if any(is_url(file.path) for file in files):
+        sources = _copy(files, raw)
+    else:
+        sources = [Path(file.path) for file in files]
+    redactor = Redactor.here(capture_host_names(sources))
+    masked = redact_summary(summary, redactor)
+    if uploaded is None:
+        return redactor, masked
+    for source, file in zip(sources, files, strict=True):
+        redact_capture([source], uploaded.joinpath(*file.below), redactor)
+    again = summarize(uploaded)
+    return redactor, again.model_copy(update={"run_metadata": masked.run_metadata})
+
+
+def _table_row(op: Any) -> list[Any]:
+    return [
+        op.name,
+        op.category,
+        op.count,
+        op.exclusive_duration,
+        op.per_step_duration,
+        op.exposed_duration,
+        op.tf_op_path or "",
+    ]
+
+
+def _as_html(markdown: str) -> str | None:
+    try:
+        from markdown_it import MarkdownIt
+    except ImportError:
+        return None
+    return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
+
+
+__all__ = ["STAGED", "TABLE_COLUMNS", "TOLD_FILE", "Told", "Upload", "decide_upload", "stage"]

@@ -1,0 +1,201 @@
+"""The captures of several processes, brought together by the first one's worker: real processes."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from builders_capture import context, leave_capture
+from marin_profile import load_summary, summarize
+from marin_profile.filenames import PART_FILE, SUMMARY_FILE
+from marin_profile.levanter.ingestion import Ingestions, Limits
+from marin_profile.levanter.job import Gather, Job
+
+SECONDS = 4.0
+
+
+def job_of(
+    folder: Path, index: int, root: Path, *, count: int = 2, seconds: float = SECONDS
+) -> Job:
+    gather = Gather(str(root), str(folder), list(range(count)), seconds) if index == 0 else None
+    return Job(folder, folder, leave_part=True, gather=gather)
+
+
+def start(job: Job) -> Ingestions:
+    work = Ingestions("subprocess", Limits(60, 32))
+    assert work.add(job) == []
+    return work
+
+
+def ended(work: Ingestions) -> str | None:
+    (outcome,) = work.finish(60)
+    return outcome.problem
+
+
+def two_processes(root: Path, *, hosts=("a", "b"), stamps=("03_04_05", "03_04_05"), apart=0.0):
+    return [
+        leave_capture(
+            root / f"process_{index}",
+            host=hosts[index],
+            stamp=f"2026_01_02_{stamps[index]}",
+            step_us=80 - 10 * index,
+            note=context(index, 2, after_seconds=apart * index),
+        )
+        for index in (0, 1)
+    ]
+
+
+def summary_in(folder: Path):
+    return load_summary(str(folder / SUMMARY_FILE))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "stamps", "apart"),
+    [
+        (("a", "b"), ("03_04_05", "03_04_05"), 0.0),
+        (("same", "same"), ("03_04_05", "03_04_05"), 0.0),
+        (("a", "b"), ("03_04_05", "03_04_09"), 0.5),
+        (("same", "same"), ("03_04_05", "03_04_09"), 0.5),
+    ],
+)
+def test_the_first_process_merges_what_the_command_line_would(tmp_path, hosts, stamps, apart):
+    first, second = two_processes(tmp_path, hosts=hosts, stamps=stamps, apart=apart)
+    works = [start(job_of(second, 1, tmp_path)), start(job_of(first, 0, tmp_path))]
+    assert [ended(work) for work in works] == [None, None]
+    merged = summary_in(first)
+    assert merged.to_json() == summarize(tmp_path).to_json()
+    assert len(merged.hosts) == 2
+    assert len(merged.device_ledger) == 4
+    # By hand: 80 us and 70 us of compute in each of four steps 100 us apart, less the last idle.
+    captured = [row for row in merged.device_ledger if row.window == "capture"]
+    assert sorted(row.compute_duration for row in captured) == [280.0, 320.0]
+    assert merged.capture.profiling.missing_processes == []
+    assert len(summary_in(second).hosts) == 1
+
+
+def test_a_slow_process_is_waited_for(tmp_path):
+    first, second = two_processes(tmp_path)
+    later = tmp_path / "later"
+    shutil.move(second, later)
+    work = start(job_of(first, 0, tmp_path, seconds=30))
+    wait_until(lambda: (first / SUMMARY_FILE).exists())
+    assert summary_in(first).capture.profiling.missing_processes == [1]
+    shutil.move(later, second)
+    assert ended(start(job_of(second, 1, tmp_path))) is None
+    assert ended(work) is None
+    assert len(summary_in(first).hosts) == 2
+
+
+def test_a_process_that_died_after_its_capture_is_read_from_it(tmp_path):
+    first, second = two_processes(tmp_path)
+    assert ended(start(job_of(first, 0, tmp_path, seconds=1))) is None
+    assert not (second / PART_FILE).exists()
+    assert len(summary_in(first).hosts) == 2
+
+
+def test_a_process_that_died_in_its_capture_is_named(tmp_path):
+    first, second = two_processes(tmp_path)
+    shutil.rmtree(second)
+    assert ended(start(job_of(first, 0, tmp_path, seconds=1))) is None
+    merged = summary_in(first)
+    assert merged.capture.profiling.missing_processes == [1]
+    (said,) = [w for w in merged.trace_overview.quality_warnings if "processes" in w]
+    assert said == "Of 2 processes these left no profile: 1; the figures cover the others."
+
+
+def test_processes_with_folders_of_their_own_are_not_waited_for(tmp_path):
+    first, _ = two_processes(tmp_path)
+    shutil.rmtree(tmp_path / "process_1")
+    started = time.monotonic()
+    assert ended(start(job_of(first, 0, tmp_path, seconds=300))) is None
+    assert time.monotonic() - started < 60
+    assert summary_in(first).capture.profiling.missing_processes == [1]
+
+
+def test_a_part_that_cannot_be_read_gives_way_to_the_capture(tmp_path):
+    first, second = two_processes(tmp_path)
+    (second / PART_FILE).write_bytes(b"\x81\xa1a")
+    assert ended(start(job_of(first, 0, tmp_path, seconds=1))) is None
+    assert summary_in(first).to_json() == summarize(tmp_path).to_json()
+
+
+def test_another_capture_of_the_other_process_is_not_taken_in(tmp_path):
+    first, _ = two_processes(tmp_path)
+    later = leave_capture(
+        tmp_path / "process_1",
+        host="b",
+        stamp="2026_01_02_03_09_00",
+        step_us=10,
+        note=context(1, 2, after_seconds=300),
+    )
+    assert ended(start(job_of(later, 1, tmp_path))) is None
+    assert ended(start(job_of(first, 0, tmp_path, seconds=1))) is None
+    captured = [row for row in summary_in(first).device_ledger if row.window == "capture"]
+    assert sorted(row.compute_duration for row in captured) == [280.0, 320.0]
+
+
+def test_captures_meet_behind_a_url(tmp_path):
+    """Local folders that the processes do not share, and a URL that both reach."""
+    own = [tmp_path / f"machine_{index}" for index in (0, 1)]
+    folders = [
+        leave_capture(own[i] / f"process_{i}", host=f"h{i}", note=context(i, 2)) for i in (0, 1)
+    ]
+    root = f"local://{tmp_path}/bucket/run/profiler"
+    sessions = [f"{root}/process_{i}/plugins/profile/{folders[i].name}" for i in (0, 1)]
+    gather = Gather(root, sessions[0], [0, 1], 30)
+    works = [
+        start(Job(folders[0], folders[0], leave_part=True, shared=sessions[0], gather=gather)),
+        start(Job(folders[1], folders[1], leave_part=True, shared=sessions[1])),
+    ]
+    assert [ended(work) for work in works] == [None, None]
+    merged = summary_in(folders[0])
+    assert [host.host for host in merged.hosts] == ["h0", "h1"]
+    assert merged.to_json() == summarize(root).to_json()
+
+
+def test_a_url_that_cannot_be_reached_is_said_and_the_own_summary_is_there(tmp_path):
+    folder = leave_capture(tmp_path / "process_0", note=context(0, 2))
+    shared = "nosuchprotocol://bucket/run"
+    gather = Gather(shared, f"{shared}/x", [0, 1], 1)
+    problem = ended(start(Job(folder, folder, leave_part=True, shared=shared, gather=gather)))
+    assert problem is not None
+    assert "summarised, but not copied to nosuchprotocol://bucket/run" in problem
+    assert len(summary_in(folder).hosts) == 1
+
+
+def test_a_part_names_no_code(tmp_path):
+    """A part is data: what reads it runs nothing that is in it."""
+    folder = leave_capture(tmp_path)
+    assert ended(start(Job(folder, folder, leave_part=True))) is None
+    code = (
+        "import sys, msgspec\n"
+        "found = msgspec.msgpack.decode(open(sys.argv[1], 'rb').read())\n"
+        "print(sorted(found))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code, str(folder / PART_FILE)], capture_output=True, text=True
+    )
+    assert shown.stdout == f"{sorted(['tool_version', 'warmup_steps', 'host_read'])}\n"
+
+
+def test_the_summary_quotes_the_context(tmp_path):
+    folder = leave_capture(tmp_path)
+    assert ended(start(Job(folder, folder, run={"git_sha": "abc", "config_hash": None}))) is None
+    found = json.loads((folder / SUMMARY_FILE).read_text())
+    assert found["run_metadata"]["git_sha"] == "abc"
+    profiling = found["capture"]["profiling"]
+    assert profiling["representative"] is True
+    assert profiling["window_to_outside"] == 1.02
+    assert profiling["outside_step_median"] == 100.0
+    assert profiling["stop_trace_duration"] == 500_000.0
+
+
+def wait_until(condition) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
