@@ -2,7 +2,8 @@
 
 Trains a small model with Levanter on the CPU, data parallel over eight forced host devices,
 profiles a window of steps, lets the capture be summarised while training goes on, then prints the
-head of the report and the answers to three questions. Needs no accelerator, account or network.
+head of the report, the answers to three questions, and what the W&B run holds. That run is kept
+offline (WANDB_MODE=online uploads it). Needs no accelerator, account or network.
 """
 
 import os
@@ -10,10 +11,15 @@ import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+os.environ.setdefault("WANDB_MODE", "offline")
+os.environ.setdefault("WANDB_DIR", "demo_out")  # W&B makes the folder `wandb` in it
+os.environ.setdefault("WANDB_DATA_DIR", "demo_out/wandb")
+os.environ.setdefault("WANDB_SILENT", "true")
 
 import logging
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -30,9 +36,11 @@ from levanter.optim.config import AdamConfig
 from levanter.trainer import Trainer, TrainerConfig
 
 from marin_profile.levanter import ProfilerConfig, install
+from marin_profile.levanter.publish import wandb_run
 
 CONFIG = Path(__file__).parent.parent / "configs" / "demo.yaml"
 REPORT_LINES = 40
+BLOCK = 32768
 QUESTIONS = (
     "what are the top 5 ops by exclusive time?",
     "is communication or compute dominating, and which collective is worst?",
@@ -149,8 +157,16 @@ def made_up_text(config: ModelConfig, count: int) -> list[Example]:
     ]
 
 
-def train(config: DemoConfig) -> Path:
-    """Train and profile; returns the folder that holds summary and report."""
+@dataclass(frozen=True)
+class Trained:
+    """The folder that holds summary and report, and that of the W&B run, if there is one."""
+
+    output_dir: Path
+    offline_run: Path | None
+
+
+def train(config: DemoConfig) -> Trained:
+    """Train and profile."""
     levanter.trainer.initialize(config)
     optimizer = config.optimizer.build(config.trainer.num_train_steps)
     data = ListAsyncDataset(made_up_text(config.model, 128))
@@ -169,10 +185,38 @@ def train(config: DemoConfig) -> Path:
             training_key, model_init=lambda: NextToken.init(config.model, model_key)
         )
         trainer.train(state, cycle(trainer.data_loader(data)))
+    run = wandb_run(trainer.tracker)
+    offline_run = Path(run.dir).parent if run is not None and run.offline else None
     trainer.tracker.finish()
     say(f"trained {config.trainer.num_train_steps} steps, loss {losses[0]:.2f} -> {losses[-1]:.2f}")
     say(f"{len(beside)} training steps ran while the profile was being summarised")
-    return callback.output_dir
+    return Trained(callback.output_dir, offline_run)
+
+
+def artifacts_of(offline_run: Path) -> list[tuple[str, str]]:
+    """(type, name) of each artifact that an offline run holds, as `wandb sync` will find them."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    (log,) = offline_run.glob("*.wandb")
+    records = [Record.FromString(data) for data in records_in(log.read_bytes())]
+    return sorted((r.artifact.type, r.artifact.name) for r in records if r.HasField("artifact"))
+
+
+def records_in(log: bytes) -> Iterator[bytes]:
+    """The records of a LevelDB log: blocks of 32 KiB; a record may be cut into several pieces, each
+    after its checksum (4 bytes), length (2) and kind (1: whole, 2: first, 3: middle, 4: last)."""
+    at, record = 7, b""  # after W&B's own header
+    while at + 7 <= len(log):
+        left = BLOCK - at % BLOCK
+        if left < 7:
+            at += left
+            continue
+        length, kind = int.from_bytes(log[at + 4 : at + 6], "little"), log[at + 6]
+        record += log[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in (1, 4):
+            yield record
+            record = b""
 
 
 def show(output_dir: Path) -> None:
@@ -192,7 +236,8 @@ def say(line: str) -> None:
 def main() -> None:
     arguments = sys.argv[1:] or ["--config_path", str(CONFIG)]
     started = time.time()
-    output_dir = levanter.config.main(args=arguments)(train)()
+    trained = levanter.config.main(args=arguments)(train)()
+    output_dir = trained.output_dir
     missing = [
         path
         for name in ("profile_summary.json", "profile_report.md")
@@ -201,6 +246,10 @@ def main() -> None:
     if missing:
         sys.exit(f"not written: {', '.join(map(str, missing))}; the log above says why")
     show(output_dir)
+    if trained.offline_run is not None:
+        say(f"the W&B run in {trained.offline_run} (upload it with wandb sync) holds")
+        for kind, name in artifacts_of(trained.offline_run):
+            print(f"{kind:16} {name}")
     say(f"done in {time.time() - started:.0f} s; everything is in {output_dir}/")
 
 

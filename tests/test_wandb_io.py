@@ -398,7 +398,9 @@ def test_what_is_published_is_redacted(
     loopback: Loopback, call: Call, published: Path, tmp_path: Path
 ) -> None:
     named = published.read_text().replace('"host0"', '"tpu-vm-zelda"')
-    published.write_text(named.replace('"source_file": null', '"source_file": "/home/zelda/m.py:7"'))
+    published.write_text(
+        named.replace('"source_file": null', '"source_file": "/home/zelda/m.py:7"')
+    )
     published.with_name("r.md").write_text("# Report of tpu-vm-zelda\n")
     assert "/home/zelda/" in published.read_text()
     options = ("--summary", published, "--report", published.with_name("r.md"))

@@ -8,7 +8,9 @@ Contract
 * An answer holds exactly the fields that the query selects, since the SDK checks answers strictly;
   a field that no node here has comes back as null and is noted in `unknown_fields`.
 * What does not exist is null, as W&B has it. `requests` lists every request that was served, as
-  "GET /storage/..." or "query Run"; `refuse` names operations that are answered with an error.
+  "GET /storage/..." or "query Run"; `refuse` names operations that are answered with an error,
+  `delay` ones that are answered after so many seconds, and with the one named by `down_at` the
+  server stops answering anybody.
 
 The parts from top to bottom: the state and its nodes, the operations, HTTP.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -386,6 +389,9 @@ class WandbServer:
         self.state = State()
         self.requests: list[str] = []
         self.refuse: set[str] = set()
+        self.delay: dict[str, float] = {}
+        self.down_at: str | None = None
+        self.is_down = False
         self.unknown_fields: set[str] = set()
         self._lock = threading.RLock()
         self._http = _Http(("127.0.0.1", 0), _handler_of(self))
@@ -418,6 +424,8 @@ class WandbServer:
         """The answer to one GraphQL request."""
         document = Parser(body["query"])
         operation = document.operations[0]
+        time.sleep(self.delay.get(operation.name, 0))
+        self.is_down = self.is_down or operation.name == self.down_at
         with self._lock:
             self.requests.append(f"{operation.kind} {operation.name}")
             if operation.name in self.refuse:
@@ -448,6 +456,9 @@ def _handler_of(server: WandbServer) -> Callable[..., BaseHTTPRequestHandler]:
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
+
+        def parse_request(self) -> bool:
+            return super().parse_request() and not server.is_down
 
         def do_POST(self) -> None:
             body, path = self._body(), urlsplit(self.path).path

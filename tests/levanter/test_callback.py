@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mounts import mounted
+from needs import needs_levanter
 
 TRAINING = Path(__file__).with_name("tiny_training.py")
 SCENARIOS = (
@@ -42,17 +43,6 @@ SCENARIOS = (
 )
 
 
-def levanter_installed() -> bool:
-    try:
-        importlib.metadata.version("marin-levanter")
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-needs_levanter = pytest.mark.skipif(
-    not levanter_installed(), reason="marin-levanter is not installed (extra: levanter)"
-)
 needs_summarize = pytest.mark.skipif(
     importlib.util.find_spec("marin_profile.pipeline") is None,
     reason="this checkout cannot summarise yet",

@@ -1,6 +1,5 @@
 """`python -m marin_profile.levanter.train_lm` on local text, with today's and with older flags."""
 
-import importlib.metadata
 import json
 import os
 import subprocess
@@ -8,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from needs import needs_levanter
 
 TEXT = Path(__file__).with_name("tiny_text.py")
 CONFIG = Path(__file__).parents[2] / "configs" / "train_lm_profile.yaml"
@@ -22,18 +23,8 @@ OLDER_FLAGS = (
 )
 
 
-def levanter_installed() -> bool:
-    try:
-        importlib.metadata.version("marin-levanter")
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 pytestmark = [
-    pytest.mark.skipif(
-        not levanter_installed(), reason="marin-levanter is not installed (extra: levanter)"
-    ),
+    needs_levanter,
     pytest.mark.slow,
     # Its trainings run beside each other: one worker must hold them.
     pytest.mark.xdist_group("levanter-train-lm"),

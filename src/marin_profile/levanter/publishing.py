@@ -25,6 +25,7 @@ class Publishing:
     seconds: float
     _last: threading.Thread | None = None
     _at_work: str = ""
+    _given_up: bool = False
 
     def start(self, tracker: Any, outputs: Path) -> None:
         arguments = (self._last, tracker, outputs)
@@ -37,6 +38,7 @@ class Publishing:
             return
         self._last.join(timeout)
         if self._last.is_alive():
+            self._given_up = True
             logger.warning(
                 "the profile in %s is not logged within the time that the end of training waits",
                 self._at_work,
@@ -53,7 +55,8 @@ class Publishing:
             told = publish(tracker, outputs=outputs, run_id=self.run_id, seconds=self.seconds)
         except Exception as error:
             cause = f"{type(error).__name__}: {error}"
-            logger.warning("the profile in %s was not logged: %s", outputs, cause)
+            level = logging.DEBUG if self._given_up else logging.WARNING
+            logger.log(level, "the profile in %s was not logged: %s", outputs, cause)
         else:
             what = "with its capture" if told.upload.wanted else "without its capture"
             logger.info("profile summary logged, %s (%s)", what, told.upload.why)

@@ -73,7 +73,7 @@ def run_facts(run: Run, trainer: Any) -> dict[str, Any]:
         config = _or_none(lambda: _plain_config(trainer.config))
     return {
         "run_id": run.run_id,
-        "run_path": _or_none(lambda: live.path) if live else None,
+        "run_path": _or_none(lambda: _run_path(live.path)) if live is not None else None,
         "hardware_type": _or_none(lambda: jax.devices()[0].device_kind),
         "mesh_or_topology": _or_none(lambda: _axes(trainer.device_mesh.shape)),
         "git_sha": (config or {}).get("git_commit") or _or_none(_git_sha),
@@ -96,6 +96,11 @@ def _plain_config(config: Any) -> dict[str, Any]:
 
     encoded = draccus.encode(config)
     return dict(encoded)
+
+
+def _run_path(path: str) -> str | None:
+    """Offline, a run has no entity yet, so no path that W&B would know it by."""
+    return path if path.count("/") == 2 else None
 
 
 def _axes(shape: Any) -> str:

@@ -31,7 +31,7 @@ from marin_profile.reports.text import (
     share,
     table,
 )
-from marin_profile.schema import EPOCH_UTC, ProfileSummary
+from marin_profile.schema import EPOCH_UTC, ProfileSummary, Profiling
 
 MOST_HOSTS = 16
 MOST_WARNINGS = 20
@@ -73,6 +73,17 @@ def _run(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
 
 
+def _profiling(told: Profiling) -> list[tuple[str, str]]:
+    """How training saw the capture."""
+    verdict = {True: "yes", False: "**no**", None: "not known"}[told.representative]
+    start, stop = duration(told.start_trace_duration), duration(told.stop_trace_duration)
+    return [
+        ("taken because", prose(told.trigger.replace("_", " "))),
+        ("stands for the run", f"{verdict}: {prose(told.reason)}"),
+        ("the profiler took", f"{start} to start, {stop} to stop"),
+    ]
+
+
 def _provenance(summary: ProfileSummary, top_k: int) -> list[str]:
     capture = summary.capture
     facts = [
@@ -85,6 +96,8 @@ def _provenance(summary: ProfileSummary, top_k: int) -> list[str]:
         facts.append(("profile ended", prose(capture.stop)))
     if capture and capture.tool_version:
         facts.append(("summarized by", f"marin-profile {prose(capture.tool_version)}"))
+    if capture and capture.profiling:
+        facts += _profiling(capture.profiling)
     rows = [
         [
             code(host.host),

@@ -1,0 +1,107 @@
+"""Two training processes on this machine, so of one host name, that see one run folder."""
+
+import json
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from marin_profile import load_summary, summarize
+from needs import needs_levanter
+
+SCRIPT = Path(__file__).with_name("two_processes.py")
+
+
+@dataclass(frozen=True)
+class Trained:
+    root: Path
+    results: list[dict]
+
+    @property
+    def first(self) -> Path:
+        (folder,) = self.root.glob("process_0/plugins/profile/*")
+        return folder
+
+    @property
+    def summary(self):
+        return load_summary(str(self.first / "profile_summary.json"))
+
+
+def free_port() -> str:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
+def train(out: Path, name: str, below: str = "run/profiler") -> Trained:
+    port = free_port()
+    children = [
+        subprocess.Popen(
+            [sys.executable, str(SCRIPT), str(out), str(index), port, name],
+            cwd=out,
+            stderr=(out / f"stderr_{index}").open("wb"),
+        )
+        for index in (0, 1)
+    ]
+    try:
+        codes = [child.wait(timeout=240) for child in children]
+    finally:
+        for child in children:
+            child.kill()
+    assert codes == [0, 0], (out / "stderr_0").read_text()[-3000:]
+    results = [json.loads((out / f"result_{index}.json").read_text()) for index in (0, 1)]
+    assert [result["steps"][-1] for result in results] == [11, 11]
+    return Trained(out / below, results)
+
+
+def said(result: dict) -> list[str]:
+    return [line for line in result["log"] if not line.startswith("INFO")]
+
+
+@needs_levanter
+def test_both_captures_are_in_the_summary(tmp_path):
+    trained = train(tmp_path, "both")
+    assert [said(result) for result in trained.results] == [[], []]
+    summary = trained.summary
+    assert summary.capture.profiling.missing_processes == []
+    assert [step.step_num for step in summary.step_time.steps] == [3, 4, 5]
+    host = socket.gethostname()
+    assert [row.host for row in summary.hosts] == [f"{host} (process_0)", f"{host} (process_1)"]
+    # What the command line finds below the run's folder is the same, but for what the run knows.
+    ours, theirs = (json.loads(s.to_json()) for s in (summary, summarize(trained.root)))
+    assert ours.pop("run_metadata")["num_hosts"] == 2
+    assert theirs.pop("run_metadata")["num_hosts"] == 2
+    assert ours == theirs
+
+
+@needs_levanter
+def test_a_slow_process_is_waited_for(tmp_path):
+    trained = train(tmp_path, "slow")
+    assert [said(result) for result in trained.results] == [[], []]
+    assert len(trained.summary.hosts) == 2
+
+
+@needs_levanter
+def test_a_lost_capture_is_named_by_both(tmp_path):
+    trained = train(tmp_path, "lost")
+    assert said(trained.results[0]) == []
+    assert said(trained.results[1]) == ["WARNING steps 3 to 5: profile lost: RuntimeError: broken"]
+    assert trained.summary.capture.profiling.missing_processes == [1]
+
+
+@needs_levanter
+def test_without_its_worker_a_process_is_read_from_its_capture(tmp_path):
+    trained = train(tmp_path, "no_worker")
+    assert said(trained.results[0]) == []
+    (line,) = said(trained.results[1])
+    assert "was not summarised" in line
+    assert len(trained.summary.hosts) == 2
+
+
+@needs_levanter
+def test_processes_with_disks_of_their_own_meet_behind_a_url(tmp_path):
+    trained = train(tmp_path, "shared_url", below="machine_0/run/profiler")
+    assert [said(result) for result in trained.results] == [[], []]
+    assert len(trained.summary.hosts) == 2
+    assert len(summarize(f"local://{tmp_path}/bucket/run/profiler").hosts) == 2

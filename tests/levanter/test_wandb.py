@@ -1,0 +1,146 @@
+"""The demo's training, online against a loopback W&B server: whole, and with a server that fails."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from needs import needs_levanter
+from wandb_server import WandbServer
+
+if importlib.util.find_spec("wandb") is None:
+    pytest.skip("wandb is not installed", allow_module_level=True)
+
+ROOT = Path(__file__).parents[2]
+ONLINE = {"WANDB_MODE": "online", "WANDB_ENTITY": "loop", "WANDB_SILENT": "true"}
+QUICK = ("--trainer.num_train_steps", "30", "--profiler.num_steps", "3")
+
+
+def demo(
+    folder: Path, server: WandbServer, *flags: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "scripts" / "demo.py")]
+    command += ["--config_path", str(ROOT / "configs" / "demo.yaml"), *QUICK, *flags]
+    settings = server.environment(folder / "private") | ONLINE | environment
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+def ours(child: subprocess.CompletedProcess[str]) -> list[str]:
+    """The warnings of this package in a training's log."""
+    lines = (child.stdout + child.stderr).splitlines()
+    return [line for line in lines if re.match(r"[WE]\d+ .*marin_profile\.", line)]
+
+
+@pytest.fixture
+def server() -> Iterator[WandbServer]:
+    with WandbServer() as found:
+        yield found
+
+
+@needs_levanter
+def test_the_run_holds_both_artifacts_and_gives_the_summary_that_was_logged(
+    server, tmp_path, monkeypatch
+):
+    child = demo(tmp_path, server)
+    assert child.returncode == 0, child.stderr[-3000:]
+    assert ours(child) == []
+    private = server.environment(tmp_path / "private")
+    environment = os.environ | private | {"WANDB_SILENT": "true"}
+    code = (
+        "import json, wandb\n"
+        "api = wandb.Api(timeout=30)\n"
+        "run = api.run('loop/marin-profile-demo/demo')\n"
+        "held = {a.type: [a.name, a.aliases, dict(a.metadata)] for a in run.logged_artifacts()}\n"
+        "api.artifact('loop/marin-profile-demo/profile-summary-demo:latest').download(root='down')\n"
+        "print(json.dumps([held, sorted(run.summary.keys())]))\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert told.returncode == 0, told.stderr
+    held, keys = json.loads(told.stdout.splitlines()[-1])
+    assert held["jax_profile"][:2] == ["run-demo-profiler:v0", ["latest"]]
+    assert held["profile_summary"][:2] == ["profile-summary-demo:v0", ["latest"]]
+    metadata = held["profile_summary"][2]
+    assert metadata["schema_version"] == "profile_summary.v1"
+    assert metadata["run_path"] == "loop/marin-profile-demo/demo"
+    assert len(metadata["config_hash"]) == 16
+    assert {"profile/top_ops", "profile/report", "profile/compute_share"} <= set(keys)
+
+    found = subprocess.run(
+        [
+            *(sys.executable, "-m", "marin_profile", "summarize"),
+            *("--run-target", "loop/marin-profile-demo/demo", "--download-root", "root"),
+        ],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert found.returncode == 0, found.stderr
+    logged_text = (tmp_path / "down" / "profile_summary.json").read_text()
+    logged, fetched = json.loads(logged_text), json.loads(found.stdout)
+    runs = logged["run_metadata"], fetched["run_metadata"]
+    assert runs[0]["run_path"] == runs[1]["run_path"] == "loop/marin-profile-demo/demo"
+    assert runs[1]["artifact_name"] == "run-demo-profiler:v0"
+    assert without_run(logged_text) == without_run(found.stdout)
+
+
+def without_run(text: str) -> str:
+    """The canonical text of a summary without the block of its run."""
+    cut, count = re.subn(r'  "run_metadata": \{\n(?:    .*\n)*  \},\n', "", text)
+    assert count == 1
+    return cut
+
+
+@needs_levanter
+def test_a_server_that_refuses_artifacts_is_said_in_one_line(server, tmp_path):
+    server.refuse.add("CreateArtifact")
+    child = demo(tmp_path, server)
+    assert child.returncode == 0, child.stderr[-3000:]
+    (line,) = ours(child)
+    assert "was not logged: " in line
+    assert (tmp_path / "demo_out" / "profile_summary.json").exists()
+
+
+@needs_levanter
+def test_a_server_that_is_slow_costs_at_most_the_stated_wait(server, tmp_path):
+    server.delay["CreateArtifact"] = 60
+    started = time.monotonic()
+    child = demo(tmp_path, server, "--profiler.ingest_timeout", "25")
+    assert child.returncode == 0, child.stderr[-3000:]
+    (line,) = ours(child)
+    assert "is not logged within the time that the end of training waits" in line
+    assert time.monotonic() - started < 250
+
+
+@needs_levanter
+def test_a_server_that_goes_down_is_said_in_one_line(server, tmp_path):
+    server.down_at = "CreateArtifact"
+    child = demo(
+        tmp_path, server, "--profiler.ingest_timeout", "25", WANDB__FILE_STREAM_RETRY_MAX="1"
+    )
+    assert child.returncode == 0, child.stderr[-3000:]
+    (line,) = ours(child)
+    assert "logged" in line
+    assert (tmp_path / "demo_out" / "profile_summary.json").exists()
