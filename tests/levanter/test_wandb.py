@@ -1,4 +1,4 @@
-"""The demo's training, online against a loopback W&B server: whole, and with a server that fails."""
+"""The demo's training, online against a loopback W&B server, whole and with one that fails."""
 
 import importlib.util
 import json
