@@ -10,7 +10,7 @@ Contract
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -64,6 +64,18 @@ def files_below(root: str) -> list[tuple[str, int]]:
     root = plain(root)
     with _named_errors(root):
         return sorted(_remote_files(root) if is_url(root) else _local_files(root))
+
+
+def read_files(root: str, names: Sequence[str]) -> list[bytes]:
+    """The contents of files below a folder; remote ones are fetched at the same time."""
+    root = plain(root)
+    with _named_errors(root):
+        if not is_url(root):
+            return [(Path(root) / name).read_bytes() for name in names]
+        system, inner = _file_system(root)
+        paths = [f"{inner.rstrip('/')}/{name}" for name in names]
+        found = system.cat(paths) if paths else {}
+        return [found[path] for path in paths]
 
 
 def write_file(path: str, content: bytes) -> None:

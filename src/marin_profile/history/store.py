@@ -1,0 +1,230 @@
+"""Where records are kept: one JSONL file, or a folder (also an fsspec URL) of one object each.
+
+Contract
+* `append` returns when the record is on disk; what it acknowledged is never lost, whatever happens
+  to other writers, and any number of them may write at once.
+* What a killed writer left behind is reported by `read` and costs nothing else.
+* Records are read in the order of capture time, then content hash, from either store; a record
+  that is there twice counts once.
+* A file is locked itself (flock), not beside it: the lock and the data cannot be parted, nothing is
+  left behind, and nobody here ever replaces the file. Where locks do not work, folders do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from marin_profile.errors import NotFoundError, UsageError
+from marin_profile.history.older import is_older_line, record_of_older_line
+from marin_profile.history.record import SCHEMA_VERSION, HistoryRecord
+from marin_profile.storage import files_below, is_url, open_file, plain, read_files, write_file
+
+_SUFFIX = ".json"
+_HASH_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class History:
+    """All records of a store; `problems` names what could not be read, one sentence each."""
+
+    records: tuple[HistoryRecord, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def append(target: str, record: HistoryRecord) -> None:
+    """Keep a record. `target`: a JSONL file, or a folder: an existing one, a path that ends in "/",
+    or any URL. Raises UsageError where it cannot be written."""
+    target = plain(target)
+    if is_url(target):
+        if target.endswith(".jsonl"):
+            raise UsageError(
+                f"{target} cannot be appended to: object stores only write whole objects; name a "
+                "folder, which gets one object per record."
+            )
+        write_file(f"{target.rstrip('/')}/{object_name(record)}", record.to_line() + b"\n")
+    elif _is_folder(target):
+        _put(Path(target), object_name(record), record.to_line() + b"\n")
+    else:
+        _append_line(Path(target), record.to_line())
+
+
+def read(target: str, *, missing_ok: bool = False) -> History:
+    """All records of a store. Raises NotFoundError where there is none, unless `missing_ok`."""
+    target = plain(target)
+    try:
+        if _is_folder(target) or (is_url(target) and not target.endswith(".jsonl")):
+            return _history(_objects(target))
+        return _history(_lines(target))
+    except NotFoundError as error:
+        if missing_ok and isinstance(error.__cause__, FileNotFoundError):
+            return History()
+        raise
+
+
+def object_name(record: HistoryRecord) -> str:
+    """Its time and the head of its content hash: no two records share a name."""
+    time = record.time.replace("-", "").replace(":", "")
+    return f"{time}-{record.content_hash[:_HASH_DIGITS]}{_SUFFIX}"
+
+
+def _is_folder(target: str) -> bool:
+    return not is_url(target) and (target.endswith("/") or os.path.isdir(target))
+
+
+# Writing
+
+
+def _append_line(path: Path, line: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
+        with _locked(path) as descriptor:
+            size = os.fstat(descriptor).st_size
+            # A killed writer's torn line must not swallow this one.
+            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            try:
+                _write_all(descriptor, (b"\n" if torn else b"") + line + b"\n")
+                os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, size)
+                raise
+        if is_new:
+            _sync_folder(path.parent)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be appended to: {error.strerror or error}; name a file on a disk that "
+            "has file locks, or a folder."
+        ) from error
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """The file open for appending, nobody else's meanwhile."""
+    import fcntl
+
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_still(path, descriptor):
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether the path leads to the open file: an editor may have put another in its place while
+    we waited."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    written = 0
+    while written < len(content):
+        written += os.write(descriptor, content[written:])
+
+
+def _put(folder: Path, name: str, content: bytes) -> None:
+    """Written aside, synced, renamed: whole or absent, also after a power cut."""
+    beside = folder / f".{name}.{os.getpid()}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with beside.open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(beside, folder / name)
+        finally:
+            beside.unlink(missing_ok=True)
+        _sync_folder(folder)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written to: {error.strerror or error}.") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Reading: (where, content) of each line or object
+
+
+def _lines(path: str) -> Iterator[tuple[str, bytes]]:
+    with open_file(path) as stream:
+        if not is_url(path):
+            _wait_for_writer(stream.fileno())
+        content = stream.read()
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            torn = " (the last; its writer was stopped)" if number == len(lines) else ""
+            yield f"{path}, line {number}{torn}", line
+
+
+def _wait_for_writer(descriptor: int) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)  # until closed
+    except OSError:
+        return  # no locks here, so nobody of ours writes
+
+
+def _objects(folder: str) -> Iterator[tuple[str, bytes]]:
+    names = [
+        name
+        for name, _ in files_below(folder)
+        if "/" not in name and name.endswith(_SUFFIX) and not name.startswith(".")
+    ]
+    for name, content in zip(names, read_files(folder, names), strict=True):
+        yield f"{folder.rstrip('/')}/{name}", content
+
+
+def _history(pieces: Iterable[tuple[str, bytes]]) -> History:
+    records: dict[str, HistoryRecord] = {}
+    problems = []
+    for where, content in pieces:
+        parsed = _parse(content)
+        if isinstance(parsed, str):
+            problems.append(f"{where} is left out: {parsed}.")
+        else:
+            records[parsed.content_hash] = parsed
+    ordered = sorted(records.items(), key=lambda item: (item[1].time, item[0]))
+    return History(tuple(record for _, record in ordered), tuple(problems))
+
+
+def _parse(content: bytes) -> HistoryRecord | str:
+    """A record, or why there is none."""
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError):
+        return "it is torn or damaged, not JSON"
+    if not isinstance(data, dict):
+        return "it holds no record"
+    is_ours = data.get("schema_version") == SCHEMA_VERSION
+    if not is_ours and not is_older_line(data):
+        return f"its schema_version is {data.get('schema_version')!r}, not {SCHEMA_VERSION!r}"
+    try:
+        record = HistoryRecord.model_validate(data) if is_ours else record_of_older_line(data)
+        record.to_line()
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except ValueError as error:
+        return str(error)
+    return record

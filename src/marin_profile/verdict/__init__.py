@@ -1,0 +1,1 @@
+"""Whether a change made the step slower: statistics and the verdict."""
