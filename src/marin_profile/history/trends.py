@@ -5,7 +5,8 @@ Contract
   the step time measures (basis, step source, annotation, duration basis, devices, hosts). Figures
   never cross groups.
 * All records count by status. A *point* is a record with a step time and a time of its own, one per
-  capture (trace digest). Trend and changes are those of the points in order of time.
+  capture (trace digest). Slope and changes are those of the points in order of time, and only of a
+  known configuration: of others nobody can tell that they measure one thing.
 * Noise is the spread of repeats: points of a known configuration whose verdict is not "fail" and
   whose trace is whole, since the last change of level among them. A shift is not noise.
 """
@@ -47,6 +48,11 @@ class Group:
     slope: Slope | None
     noise: NoiseFloor | None
 
+    @property
+    def medians(self) -> list[float]:
+        """The points' median step times."""
+        return [point.median for point in self.points if point.median is not None]
+
 
 def groups_of(history: History) -> list[Group]:
     """The groups, sorted by configuration."""
@@ -76,14 +82,15 @@ def _group(configuration: Configuration, records: Sequence[HistoryRecord]) -> Gr
     statuses = Counter(record.status or UNKNOWN for record in records)
     points = _points(records)
     logs = _logs(points)
-    changes = change_points(logs)
+    is_known = configuration.is_known
+    changes = change_points(logs) if is_known else []
     return Group(
         configuration=configuration,
         num_records=len(records),
         status_counts=tuple(sorted(statuses.items())),
         points=tuple(points),
         changes=tuple(changes),
-        slope=_slope(_since_last(logs, changes)),
+        slope=_slope(_since_last(logs, changes)) if is_known else None,
         noise=noise_floor(_repeats(records)),
     )
 
