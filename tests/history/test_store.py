@@ -177,9 +177,7 @@ def test_a_folder_holds_one_object_per_record(tmp_path: Path, slash: str) -> Non
     (folder / "bad.json").write_text("{")
     history = read(f"{folder}{slash}")
     assert {record.run_id for record in history.records} == {"a", "b"}
-    assert history.problems == (
-        f"{folder}/bad.json is left out: it is torn or damaged, not JSON.",
-    )
+    assert history.problems == (f"{folder}/bad.json is left out: it is torn or damaged, not JSON.",)
 
 
 @pytest.mark.parametrize("slash", ["/", ""])
@@ -211,7 +209,10 @@ def test_order_is_by_time_then_content_wherever_the_records_lie(tmp_path: Path) 
     same = [HistoryRecord(time=WHEN, run_id=run_id) for run_id in "abcdef"]
     late = HistoryRecord(time="2026-02-01T00:00:00.000000Z", run_id="late")
     expected = [early, *sorted(same, key=lambda one: one.content_hash), late]
-    for name, records in (("h.jsonl", [late, *same, early, late]), ("h/", [*same[::-1], early, late])):
+    for name, records in (
+        ("h.jsonl", [late, *same, early, late]),
+        ("h/", [*same[::-1], early, late]),
+    ):
         for one in records:
             append(f"{tmp_path}/{name}", one)
         assert list(read(f"{tmp_path}/{name}").records) == expected
