@@ -78,7 +78,8 @@ def noise(group: Group) -> str:
             "noise floor and changes not known: only a config or a label, and a basis, tell that "
             "captures repeat each other"
         )
-    return f"noise floor not known: fewer than {FEWEST_REPEATS} repeats since the last change"
+    since = " since the last change" if group.changes else ""
+    return f"noise floor not known: fewer than {FEWEST_REPEATS} repeats{since}"
 
 
 def _noise(floor: NoiseFloor) -> str:
