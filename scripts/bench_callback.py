@@ -1,0 +1,166 @@
+"""What a training notices of its callback: step time while a capture is summarised, and blocking.
+
+A small Levanter training on the CPU captures windows with Python frames in them, so that captures
+are large, and trains on while they are summarised. Per way to ingest, from one run each:
+  beside    median step while a capture is summarised, over the median of the other steps
+  blocked   the longest call of the callback, less what JAX's own start_trace and stop_trace took
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+WAYS = ("subprocess", "thread")
+START, EVERY = 40, 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--events", type=int, default=300_000, help="at least, in each capture")
+    parser.add_argument("--captures", type=int, default=5)
+    parser.add_argument("--window", type=int, default=8, help="steps to profile in each")
+    parser.add_argument("--frames-per-step", type=int, default=2000)
+
+
+def bench_callback(options: argparse.Namespace) -> None:
+    print(
+        f"{'ingested in':12} {'events':>9} {'quiet ms':>9} {'beside ms':>9} {'ratio':>6} "
+        f"{'steps':>5} {'ingest s':>8} {'stop_trace s':>12} {'blocked ms':>10}"
+    )
+    for way in WAYS:
+        told = _train(way, options)
+        quiet, beside = told["quiet"], told["beside"]
+        middle, other = statistics.median(quiet), statistics.median(beside)
+        print(
+            f"{way:12} {told['events']:9,} {middle * 1e3:9.1f} {other * 1e3:9.1f} "
+            f"{other / middle:6.3f} {len(beside):5} {told['ingest_seconds']:8.1f} "
+            f"{told['stop_trace']:12.2f} {told['blocked'] * 1e3:10.1f}",
+            flush=True,
+        )
+        if told["events"] < options.events:
+            sys.exit(
+                f"the capture has fewer than {options.events:,} events: raise --frames-per-step"
+            )
+
+
+def _train(way: str, options: argparse.Namespace) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        numbers = (options.captures, options.window, options.frames_per_step)
+        command = [sys.executable, __file__, way, folder, *map(str, numbers)]
+        environment = os.environ | {
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
+            "WANDB_MODE": "disabled",
+        }
+        child = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=folder)
+        if child.returncode:
+            sys.exit(child.stderr)
+        return json.loads((Path(folder) / "told.json").read_text())
+
+
+# The training, in a child
+
+
+def train(way: str, out: Path, captures: int, window: int, frames: int) -> None:
+    import time
+    from itertools import cycle
+
+    import demo
+    import jax
+    import levanter.trainer
+    from levanter.callbacks import StepInfo
+    from levanter.data.dataset import ListAsyncDataset
+    from levanter.optim.config import AdamConfig
+    from levanter.tracker import NoopConfig
+    from levanter.trainer import Trainer, TrainerConfig
+
+    from marin_profile import load_summary
+    from marin_profile.levanter import ProfileOptions, ProfilerConfig, install
+    from marin_profile.profile_context import read_context
+
+    steps = captures * EVERY
+    trainer_config = TrainerConfig(
+        id="bench",
+        log_dir=out,
+        tracker=NoopConfig(),
+        num_train_steps=steps,
+        train_batch_size=32,
+        load_checkpoint=False,
+        log_jaxprs=False,
+        log_xla_hlo=False,
+        require_accelerator=False,
+    )
+    config = demo.DemoConfig(trainer=trainer_config, optimizer=AdamConfig())
+    levanter.trainer.initialize(config)
+    profiler = ProfilerConfig(
+        start_step=START,
+        num_steps=window,
+        every=EVERY,
+        ingest_in=way,
+        profile_options=ProfileOptions(python_tracer_level=1),
+    )
+    data = ListAsyncDataset(demo.made_up_text(config.model, 128))
+    with Trainer(trainer_config, config.optimizer.build(steps), demo.loss_fn) as trainer:
+        callback = install(trainer, profiler)
+        assert callback is not None
+        calls: list[tuple[int, float]] = []
+        ours = callback.on_step
+
+        def timed(info: StepInfo, force: bool = False) -> None:
+            jax.block_until_ready(info.state)
+            started = time.perf_counter()
+            ours(info, force)
+            if not force:
+                calls.append((info.step, time.perf_counter() - started))
+
+        callback.on_step = timed
+        trainer.add_hook(lambda info: frames_made(frames), every=1)
+        state = trainer.initial_state(
+            jax.random.PRNGKey(0),
+            model_init=lambda: demo.NextToken.init(config.model, jax.random.PRNGKey(1)),
+        )
+        trainer.train(state, cycle(trainer.data_loader(data)))
+    folders = sorted((out / "bench" / "profiler" / "plugins" / "profile").iterdir())
+    assert len(folders) == captures
+    contexts = [read_context(str(folder / "profile_context.json")) for folder in folders]
+    own: dict[int, float] = {}
+    for context in contexts:
+        assert context is not None
+        first, *_, last = context.window.steps
+        own |= {
+            first - 1: context.profiler.start_trace_seconds,
+            last: context.profiler.stop_trace_seconds,
+        }
+    summaries = [load_summary(str(folder / "profile_summary.json")) for folder in folders]
+    last_context = contexts[-1]
+    told = {
+        "events": min(summary.trace_overview.num_events_total for summary in summaries),
+        # The first steps compile.
+        "quiet": last_context.outside.seconds[10:],
+        "beside": last_context.outside_while_ingesting.seconds,
+        "ingest_seconds": sum(last_context.outside_while_ingesting.seconds) / captures,
+        "stop_trace": statistics.median(c.profiler.stop_trace_seconds for c in contexts),
+        "blocked": max(seconds - own.get(step, 0.0) for step, seconds in calls),
+    }
+    (out / "told.json").write_text(json.dumps(told))
+
+
+def frames_made(count: int) -> None:
+    """Python frames for the tracer, outside the step that is timed."""
+    for _ in range(count):
+        _frame()
+
+
+def _frame() -> None:
+    pass
+
+
+if __name__ == "__main__":
+    train(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))
