@@ -18,8 +18,15 @@ from marin_profile.analysis.collectives import CollectiveTotals, collective_tota
 from marin_profile.analysis.devices import SPARSECORE, DeviceOps, find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.ledger import DeviceTime, Ledger
-from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
+from marin_profile.analysis.ops import Account, OpTotals, merge_op_totals, op_totals
+from marin_profile.analysis.ownership import name_ranks
 from marin_profile.analysis.roofline import Peaks, peaks_of
+from marin_profile.analysis.step_account import (
+    AccountWindows,
+    DeviceAccount,
+    account_windows,
+    device_account,
+)
 from marin_profile.analysis.step_series import StepSeries
 from marin_profile.analysis.steps import find_steps
 from marin_profile.columns import counts_of
@@ -29,13 +36,15 @@ from marin_profile.timeline import Int64s, Timeline
 
 @dataclass(frozen=True)
 class DevicePart:
-    """One device and its ledgers; `steady` is None without kept steps."""
+    """One device and its ledgers; `steady` is None without kept steps, `account` also where the
+    device took no part in them."""
 
     name: str
     kind: str
     type_name: str
     capture: Ledger
     steady: Ledger | None
+    account: DeviceAccount | None
     peaks: Peaks
 
 
@@ -51,8 +60,10 @@ class HostPart:
     steps: StepSeries
     warmup_ignored: int
     periods: int
+    account: AccountWindows | None
     step_terms: Mapping[str, tuple[int, ...]]
     ops: list[OpTotals]
+    async_ops: list[OpTotals]
     collectives: list[CollectiveTotals]
     gaps: list[GapTotals]
     empty_devices: tuple[str, ...]
@@ -98,6 +109,9 @@ def analyse_host(
         )
     steady = steps.window(ignored)
     period_windows, periods = steps.periods(ignored)
+    windows = account_windows(steps, ignored)
+    ranks = name_ranks(found.facts)
+    in_account: list[tuple[int, int] | None] = []
     # Interval sets are large: each device's are dropped before the next one's are made.
     devices: list[DevicePart] = []
     ops: list[OpTotals] = []
@@ -106,11 +120,16 @@ def analyse_host(
     in_steps = [device.name for device in found.devices if device.kind != SPARSECORE]
     for device, span in zip(found.devices, spans, strict=True):
         time = DeviceTime(device, found.facts, span)
-        devices.append(_device_part(device, time, steady))
         compute.append(time.compute)
         row = in_steps.index(device.name) if device.name in in_steps else 0
         own_periods = period_windows[row] if period_windows else None
-        ops += op_totals(found.facts, device, time, steady, own_periods)
+        account = None
+        if windows is not None and device.name in in_steps:
+            account = device_account(device, time, windows, row)
+        in_account.append((account.ledger.start, account.ledger.end) if account else None)
+        devices.append(_device_part(device, time, steady, account))
+        owners = Account(account.ledger, span, ranks) if account else None
+        ops += op_totals(found.facts, device, time, steady, own_periods, owners)
         if device.name in in_steps and steps.linked:
             terms.append(time.step_terms(steps.start[row], steps.end[row]))
     return HostPart(
@@ -120,10 +139,12 @@ def analyse_host(
         steps=steps,
         warmup_ignored=ignored,
         periods=periods,
+        account=windows,
         step_terms=_summed_terms(terms),
-        ops=merge_op_totals(ops),
+        ops=merge_op_totals(op for op in ops if op.count),
+        async_ops=merge_op_totals(op for op in ops if not op.count),
         collectives=collective_totals(found, spans, compute),
-        gaps=gap_totals(found, steady),
+        gaps=gap_totals(found, steady, in_account),
         empty_devices=found.empty_devices,
         lines_not_analysed=found.lines_not_analysed,
         overlapping_events=sum(device.overlapping for device in found.devices),
@@ -144,7 +165,12 @@ def analyse_host(
     )
 
 
-def _device_part(device: DeviceOps, time: DeviceTime, steady: tuple[int, int] | None) -> DevicePart:
+def _device_part(
+    device: DeviceOps,
+    time: DeviceTime,
+    steady: tuple[int, int] | None,
+    account: DeviceAccount | None,
+) -> DevicePart:
     stats = device.plane_stats
     type_name = (
         stats.get("device_type_string")
@@ -157,6 +183,7 @@ def _device_part(device: DeviceOps, time: DeviceTime, steady: tuple[int, int] | 
         type_name=str(type_name or ""),
         capture=time.ledger(*device.window),
         steady=time.ledger(*steady) if steady else None,
+        account=account,
         peaks=peaks_of(stats),
     )
 
