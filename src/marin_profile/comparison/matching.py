@@ -1,0 +1,269 @@
+"""Which ops before are which ops after.
+
+Ops are matched by `op_groups`, all ops of a program alike in name (without number), kind, shapes,
+scope and pass, level by level; what a level matches, later ones do not see. `how`, in this order:
+    exact            all of the key, and the numbered names
+    renumbered       all of the key; other numbers
+    reshaped         all but the shapes
+    kernel_variant   the scope, and the name without digits, the shapes, or at least the kind
+    moved            name, kind, shapes and pass, in another scope
+    split, merged    no partner, but matched ops of its scope or region lost (gained) time
+    replaced         what is left in one region (deepest first): of one kind, then of any kind
+    same_kind        what is left of one kind in the whole program
+From `kernel_variant` on, a match may hold several ops on either side. Module hashes play no part.
+What has no partner on any level is only_before or only_after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from marin_profile.classify import kind_group
+from marin_profile.schema import OpGroup
+from marin_profile.scopes import split_path
+
+EXACT, RENUMBERED, RESHAPED, VARIANT, MOVED = (
+    "exact",
+    "renumbered",
+    "reshaped",
+    "kernel_variant",
+    "moved",
+)
+SPLIT, MERGED, REPLACED, SAME_KIND = "split", "merged", "replaced", "same_kind"
+ONLY_BEFORE, ONLY_AFTER = "only_before", "only_after"
+
+# An op was split off (merged into) matched ops that lost (gained) at least this share of its time:
+# splitting does not conserve time, but what changed less did something else.
+LEAST_MOVED = Fraction(1, 10)
+# What is left is matched only where neither side is more than this many times the other: a large
+# new op is not what became of some small old ones.
+LARGEST_RATIO = 20
+
+
+@dataclass(frozen=True)
+class Side:
+    """One op group of one side; `time` is owned time per step and device."""
+
+    group: OpGroup
+    time: Fraction
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        group = self.group
+        return (
+            group.canonical_name,
+            group.category,
+            group.shape_signature or "",
+            group.scope or "",
+            group.pass_ or "",
+        )
+
+
+@dataclass(frozen=True)
+class Match:
+    """Ops that correspond; an empty side where there is no partner."""
+
+    how: str
+    before: tuple[Side, ...] = ()
+    after: tuple[Side, ...] = ()
+
+    @property
+    def delta(self) -> Fraction:
+        return total(self.after) - total(self.before)
+
+    @property
+    def order(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(side.key for side in (*self.before, *self.after))
+
+
+def total(sides: Iterable[Side]) -> Fraction:
+    return sum((side.time for side in sides), Fraction(0))
+
+
+def match_ops(before: Sequence[Side], after: Sequence[Side]) -> list[Match]:
+    """Every op of both sides in exactly one match; in the order of their keys."""
+    state = _State(sorted(before, key=lambda side: side.key), sorted(after, key=lambda s: s.key))
+    state.pair(_full_key, EXACT)
+    for how, key in _NEAR:
+        state.pair(key, how)
+    regions = _regions(side.group for side in (*state.before, *state.after))
+    state.absorb(_scope_key)
+    for region in regions:
+        state.absorb(_inside(region))
+    for region in regions:
+        state.pair(_inside(region, by_kind=True), REPLACED, alike=True)
+        state.pair(_inside(region), REPLACED, alike=True)
+        state.join(_inside(region), REPLACED)
+    state.pair(_kind_key, SAME_KIND, alike=True)
+    lone = [Match(ONLY_BEFORE, before=(side,)) for side in state.before]
+    lone += [Match(ONLY_AFTER, after=(side,)) for side in state.after]
+    return sorted(state.matches + lone, key=lambda match: match.order)
+
+
+Key = Callable[[OpGroup], Hashable]
+
+
+@dataclass
+class _State:
+    """What is matched, and what is left of both sides."""
+
+    before: list[Side]
+    after: list[Side]
+    matches: list[Match] = field(default_factory=list)
+
+    def pair(self, key: Key, how: str, *, alike: bool = False) -> None:
+        """What is left on both sides with the same key is a match; key None takes no part. `alike`:
+        only where the sides take about the same time, see LARGEST_RATIO."""
+        left, right = _by_key(self.before, key), _by_key(self.after, key)
+        shared = {
+            name
+            for name in left.keys() & right.keys()
+            if not alike or _alike(total(left[name]), total(right[name]))
+        }
+        for name in sorted(shared, key=repr):
+            found = Match(how, tuple(left[name]), tuple(right[name]))
+            self.matches.append(replace(found, how=RENUMBERED) if _renumbered(found) else found)
+        self.before = [side for side in self.before if key(side.group) not in shared]
+        self.after = [side for side in self.after if key(side.group) not in shared]
+
+    def absorb(self, key: Key) -> None:
+        """Splits and merges: see LEAST_MOVED."""
+        self.after = [side for side in self.after if not self._absorbed(key, side, SPLIT)]
+        self.before = [side for side in self.before if not self._absorbed(key, side, MERGED)]
+
+    def _absorbed(self, key: Key, side: Side, how: str) -> bool:
+        name = key(side.group)
+        sign = -1 if how == SPLIT else 1
+        if name is None or not side.time:
+            return False
+        candidates = [
+            at
+            for at, match in enumerate(self.matches)
+            if sign * match.delta >= LEAST_MOVED * side.time
+            and any(key(one.group) == name for one in (*match.before, *match.after))
+        ]
+        if not candidates:
+            return False
+        best = min(
+            candidates, key=lambda at: (-sign * self.matches[at].delta, self.matches[at].order)
+        )
+        self._add(best, side, how)
+        return True
+
+    def join(self, key: Key, how: str) -> None:
+        """What is left joins the largest match that was made this way under the same key."""
+        for side in (*self.before, *self.after):
+            name = key(side.group)
+            known = [
+                at
+                for at, match in enumerate(self.matches)
+                if match.how == how
+                and name is not None
+                and side.time <= _size(match)
+                and all(key(one.group) == name for one in (*match.before, *match.after))
+            ]
+            if known:
+                best = min(known, key=lambda at: (-_size(self.matches[at]), self.matches[at].order))
+                self._add(best, side, how)
+        taken = {id(side) for match in self.matches for side in (*match.before, *match.after)}
+        self.before = [side for side in self.before if id(side) not in taken]
+        self.after = [side for side in self.after if id(side) not in taken]
+
+    def _add(self, at: int, side: Side, how: str) -> None:
+        match = self.matches[at]
+        is_before = any(side is one for one in self.before)
+        self.matches[at] = Match(
+            how,
+            (*match.before, side) if is_before else match.before,
+            match.after if is_before else (*match.after, side),
+        )
+
+
+def _renumbered(match: Match) -> bool:
+    if match.how != EXACT:
+        return False
+    (one,), (two,) = match.before, match.after
+    return (one.group.names, one.group.num_names) != (two.group.names, two.group.num_names)
+
+
+def _alike(one: Fraction, two: Fraction) -> bool:
+    return max(one, two) <= LARGEST_RATIO * min(one, two)
+
+
+def _size(match: Match) -> Fraction:
+    return total(match.before) + total(match.after)
+
+
+def _by_key(sides: Iterable[Side], key: Key) -> dict[Hashable, list[Side]]:
+    found: dict[Hashable, list[Side]] = {}
+    for side in sides:
+        name = key(side.group)
+        if name is not None:
+            found.setdefault(name, []).append(side)
+    return found
+
+
+# --- keys --------------------------------------------------------------------------------------
+
+
+def _full_key(group: OpGroup) -> Hashable:
+    return group.canonical_name, group.category, group.shape_signature, group.scope, group.pass_
+
+
+def _without_digits(text: str | None) -> str:
+    return "".join(character for character in text or "" if not character.isdigit())
+
+
+def _scope_key(group: OpGroup) -> Hashable:
+    return (kind_group(group.category), group.scope, group.pass_) if group.scope else None
+
+
+_NEAR: tuple[tuple[str, Key], ...] = (
+    (RESHAPED, lambda g: (g.canonical_name, g.category, g.scope, g.pass_)),
+    (
+        VARIANT,
+        lambda g: (
+            _without_digits(g.canonical_name),
+            g.category,
+            _without_digits(g.scope),
+            g.pass_,
+        ),
+    ),
+    (VARIANT, lambda g: (g.category, g.shape_signature, g.scope, g.pass_) if g.scope else None),
+    (VARIANT, lambda g: (g.category, g.scope, g.pass_) if g.scope else None),
+    (MOVED, lambda g: (g.canonical_name, g.category, g.shape_signature, g.pass_)),
+)
+
+
+def _kind_key(group: OpGroup) -> Hashable:
+    return kind_group(group.category), group.pass_
+
+
+def region_of(scope: str | None) -> tuple[str, ...]:
+    """The scope path without its leaf, which names the primitive; () without a scope."""
+    parts = _path(scope)
+    return parts[:-1] or parts
+
+
+def _path(scope: str | None) -> tuple[str, ...]:
+    return tuple(split_path(scope)) if scope else ()
+
+
+def _regions(groups: Iterable[OpGroup]) -> list[tuple[str, ...]]:
+    """Regions below a program's root, the deepest first, then by name."""
+    found: set[tuple[str, ...]] = set()
+    for group in groups:
+        path = region_of(group.scope)
+        found.update(path[:depth] for depth in range(2, len(path) + 1))
+    return sorted(found, key=lambda path: (-len(path), path))
+
+
+def _inside(region: tuple[str, ...], *, by_kind: bool = False) -> Key:
+    def key(group: OpGroup) -> Hashable:
+        if _path(group.scope)[: len(region)] != region:
+            return None
+        return (kind_group(group.category), group.pass_) if by_kind else region
+
+    return key
