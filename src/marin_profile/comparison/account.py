@@ -11,6 +11,7 @@ from fractions import Fraction
 from marin_profile.comparison.exact import picoseconds
 from marin_profile.comparison.matching import Side
 from marin_profile.errors import BrokenInputError
+from marin_profile.queries.device_time import kept_steps
 from marin_profile.schema import OpGroup, ProfileSummary, StepAccount
 
 TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle", "launch")
@@ -85,8 +86,7 @@ def side_accounts(
     """Both sides, or the sentence that says why steps cannot be compared."""
     for name, summary in (("before", before), ("after", after)):
         if summary.step_account is None:
-            steps = summary.step_time.source in (None, "none") or not summary.step_time.steps
-            why = "it shows no steps" if steps else "it was made without one"
+            why = "it holds none" if kept_steps(summary) else "it shows no steps"
             return (
                 f"The {name} summary has no step account ({why}), so there is no cost of a step to "
                 "split; capture whole steps, and summarize with this version."

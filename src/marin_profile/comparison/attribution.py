@@ -232,10 +232,15 @@ def _target(before: SideAccount, after: SideAccount) -> Fraction:
 
 
 def _cut(rows: Sequence[R], top_k: int) -> dict[str, Any]:
-    """The largest deltas first, ties by size and then by name; `others` is the rest's sum."""
+    """The largest deltas first; ties: what has a name before what has none, size, name."""
     ordered = sorted(
         rows,
-        key=lambda row: (-abs(row.delta or 0), -max(row.before or 0, row.after or 0), row.name),
+        key=lambda row: (
+            -abs(row.delta or 0),
+            row.name.startswith("("),
+            -max(row.before or 0, row.after or 0),
+            row.name,
+        ),
     )
     others = None
     if len(ordered) > top_k:

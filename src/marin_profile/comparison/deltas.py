@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from marin_profile.classify import canonical_name
 from marin_profile.comparison.account import SideAccount
-from marin_profile.comparison.exact import change, change_fields, picoseconds, plain_change
+from marin_profile.comparison.exact import change, change_fields, plain_change
 from marin_profile.comparison.model import (
     BandwidthRow,
     Change,
@@ -19,8 +19,7 @@ from marin_profile.comparison.model import (
     StepRow,
 )
 from marin_profile.comparison.regions import inclusive_times
-from marin_profile.queries.device_time import kept_steps, ledger_rows
-from marin_profile.schema import STEADY, DurationStats, ProfileSummary, Step
+from marin_profile.schema import DurationStats, ProfileSummary, Step
 from marin_profile.scopes import SEPARATOR
 
 _MEASURES: tuple[tuple[str, Callable[[Step], float | None]], ...] = (
@@ -40,17 +39,6 @@ def step_rows(before: ProfileSummary, after: ProfileSummary) -> list[StepRow]:
             rows += _statistics(
                 measure, name, _of_class(before, name, value), _of_class(after, name, value)
             )
-    one, two = _window_per_step(before), _window_per_step(after)
-    if one is not None and two is not None:
-        rows.append(
-            StepRow(
-                measure="steady_window_per_step",
-                statistic="mean",
-                before_count=kept_steps(before),
-                after_count=kept_steps(after),
-                **change_fields(one, two),
-            )
-        )
     return rows
 
 
@@ -119,21 +107,6 @@ def _statistics(
             )
         )
     return rows
-
-
-def _window_per_step(summary: ProfileSummary) -> Fraction | None:
-    """Mean over devices of the steady window / kept steps. The time after the last step is in no
-    window, so this moves a little with their number; the target does not."""
-    account = summary.step_account
-    rows = [
-        row
-        for row in ledger_rows(summary, STEADY)
-        if account and row.kind in account.device_kind.split(", ")
-    ]
-    steps = kept_steps(summary)
-    if not rows or not steps:
-        return None
-    return Fraction(sum(picoseconds(row.window_duration) for row in rows), steps * len(rows))
 
 
 def inclusive_regions(before: SideAccount, after: SideAccount) -> list[InclusiveRegion]:

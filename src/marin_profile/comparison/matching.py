@@ -243,11 +243,11 @@ def _kind_key(group: OpGroup) -> Hashable:
 
 def region_of(scope: str | None) -> tuple[str, ...]:
     """The scope path without its leaf, which names the primitive; () without a scope."""
-    parts = _path(scope)
+    parts = scope_path(scope)
     return parts[:-1] or parts
 
 
-def _path(scope: str | None) -> tuple[str, ...]:
+def scope_path(scope: str | None) -> tuple[str, ...]:
     return tuple(split_path(scope)) if scope else ()
 
 
@@ -262,7 +262,7 @@ def _regions(groups: Iterable[OpGroup]) -> list[tuple[str, ...]]:
 
 def _inside(region: tuple[str, ...], *, by_kind: bool = False) -> Key:
     def key(group: OpGroup) -> Hashable:
-        if _path(group.scope)[: len(region)] != region:
+        if scope_path(group.scope)[: len(region)] != region:
             return None
         return (kind_group(group.category), group.pass_) if by_kind else region
 

@@ -163,7 +163,7 @@ class Attribution(Record):
 
 class StepRow(Change):
     """A statistic of the kept steps' lengths, of all or of one class (`step_class`). `measure`:
-    period, duration, critical_path, or steady_window_per_step."""
+    period, duration or critical_path."""
 
     measure: str
     step_class: str | None = None

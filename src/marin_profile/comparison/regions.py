@@ -1,9 +1,10 @@
 """Owned time by region, so that like is compared with like.
 
-A region is an op's scope path without its leaf, which names the primitive. A region that only one
-side has is counted in the nearest region above it (below the program's root) whose other ops moved
-the other way by at least LEAST_MOVED of its time: it was rewritten, not added or removed. Others
-stay what they are: present on one side only.
+A region is an op's scope path without its leaf, which names the primitive, or the whole path where
+other ops stand below it (a kernel or a loop names no primitive). A region that only one side has is
+counted in the nearest region above it (below the program's root) whose other ops moved the other
+way by at least LEAST_MOVED of its time: it was rewritten, not added or removed. Others stay what
+they are: present on one side only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from marin_profile.comparison.matching import LEAST_MOVED, Side, region_of
+from marin_profile.comparison.matching import LEAST_MOVED, Side, region_of, scope_path
 
 Path = tuple[str, ...]
 NOTHING = Fraction(0)
@@ -56,6 +57,8 @@ def prefixes(path: Path) -> list[Path]:
 def _times(
     before: Iterable[Side], after: Iterable[Side], regions: Callable[[Path], list[Path]]
 ) -> dict[Path, RegionTime]:
+    before, after = list(before), list(after)
+    known = {above for side in (*before, *after) for above in prefixes(region_of(side.group.scope))}
     found: dict[Path, RegionTime] = {}
     for sides, is_after in ((before, False), (after, True)):
         for side in sides:
@@ -64,7 +67,9 @@ def _times(
                 after=side.time if is_after else None,
                 by_pass={side.group.pass_ or "": side.time if is_after else -side.time},
             )
-            for path in regions(region_of(side.group.scope)):
+            whole = scope_path(side.group.scope)
+            own = whole if whole in known else region_of(side.group.scope)
+            for path in regions(own):
                 found.setdefault(path, RegionTime()).add(one)
     return found
 

@@ -60,7 +60,10 @@ def render_comparison(comparison: Comparison) -> str:
 def comparison_headline(comparison: Comparison) -> str:
     """One sentence of plain text: what changed and by how much."""
     if comparison.comparability.same_capture:
-        return "Same capture: both summaries are of the same bytes, so nothing can have changed."
+        return (
+            "Same capture: both summaries are of the same bytes; where figures differ, it is in "
+            "how they were summarized."
+        )
     target = comparison.target
     if target is None or target.delta is None:
         return comparison.cannot_attribute or "The cost of a step is not known on both sides."
@@ -82,7 +85,7 @@ def _answer(comparison: Comparison) -> list[str]:
         why = " ".join(prose(doubt.sentence) for doubt in state.blocking)
         lines += ["", f"**The two are not comparable, so this is no verdict:** {why}"]
     attribution, target = comparison.attribution, comparison.target
-    if attribution is None or target is None or not target.delta:
+    if state.same_capture or attribution is None or target is None or not target.delta:
         return lines
     for title, split in (
         ("Device time", attribution.ledger),
