@@ -85,7 +85,7 @@ def _answer(comparison: Comparison) -> list[str]:
         why = " ".join(prose(doubt.sentence) for doubt in state.blocking)
         lines += ["", f"**The two are not comparable, so this is no verdict:** {why}"]
     attribution, target = comparison.attribution, comparison.target
-    if state.same_capture or attribution is None or target is None or not target.delta:
+    if state.same_capture or attribution is None or target is None:
         return lines
     for title, split in (
         ("Device time", attribution.ledger),
