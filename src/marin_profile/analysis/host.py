@@ -22,10 +22,12 @@ from marin_profile.analysis.ops import Account, OpTotals, merge_op_totals, op_to
 from marin_profile.analysis.ownership import name_ranks
 from marin_profile.analysis.roofline import Peaks, peaks_of
 from marin_profile.analysis.step_account import (
+    EXECUTION,
     AccountWindows,
     DeviceAccount,
+    Window,
     account_windows,
-    device_account,
+    launch_time,
 )
 from marin_profile.analysis.step_series import StepSeries
 from marin_profile.analysis.steps import find_steps
@@ -111,7 +113,7 @@ def analyse_host(
     period_windows, periods = steps.periods(ignored)
     windows = account_windows(steps, ignored)
     ranks = name_ranks(found.facts)
-    in_account: list[tuple[int, int] | None] = []
+    in_account: list[Window | None] = []
     # Interval sets are large: each device's are dropped before the next one's are made.
     devices: list[DevicePart] = []
     ops: list[OpTotals] = []
@@ -123,11 +125,11 @@ def analyse_host(
         compute.append(time.compute)
         row = in_steps.index(device.name) if device.name in in_steps else 0
         own_periods = period_windows[row] if period_windows else None
-        account = None
-        if windows is not None and device.name in in_steps:
-            account = device_account(device, time, windows, row)
-        in_account.append((account.ledger.start, account.ledger.end) if account else None)
-        devices.append(_device_part(device, time, steady, account))
+        own_window = windows.windows[row] if windows and device.name in in_steps else None
+        in_account.append(own_window)
+        part = _device_part(device, time, steady, windows, own_window)
+        devices.append(part)
+        account = part.account
         owners = Account(account.ledger, span, ranks) if account else None
         ops += op_totals(found.facts, device, time, steady, own_periods, owners)
         if device.name in in_steps and steps.linked:
@@ -168,9 +170,11 @@ def analyse_host(
 def _device_part(
     device: DeviceOps,
     time: DeviceTime,
-    steady: tuple[int, int] | None,
-    account: DeviceAccount | None,
+    steady: Window | None,
+    account: AccountWindows | None,
+    own_window: Window | None,
 ) -> DevicePart:
+    ledgers = iter(time.ledgers([w for w in (device.window, steady, own_window) if w]))
     stats = device.plane_stats
     type_name = (
         stats.get("device_type_string")
@@ -181,11 +185,17 @@ def _device_part(
         name=device.name,
         kind=device.kind,
         type_name=str(type_name or ""),
-        capture=time.ledger(*device.window),
-        steady=time.ledger(*steady) if steady else None,
-        account=account,
+        capture=next(ledgers),
+        steady=next(ledgers) if steady else None,
+        account=_account(device, next(ledgers), account) if own_window and account else None,
         peaks=peaks_of(stats),
     )
+
+
+def _account(device: DeviceOps, ledger: Ledger, account: AccountWindows) -> DeviceAccount:
+    if account.basis != EXECUTION:
+        return DeviceAccount(ledger, None)
+    return DeviceAccount(ledger, launch_time(device, (ledger.start, ledger.end)))
 
 
 def _summed_terms(devices: list[dict[str, Int64s]]) -> dict[str, tuple[int, ...]]:

@@ -150,7 +150,9 @@ def op_totals(
             device, facts, account.spans, index, size, account.ledger, account.ranks
         )
         owned = shares.of_group
-        account_count = _starts(device, index, size, (account.ledger.start, account.ledger.end))
+        window = (account.ledger.start, account.ledger.end)
+        same = window == periods
+        account_count = period_count if same else _starts(device, index, size, window)
         lone = [_lone(facts[op], device.kind, time) for op, time in shares.of_lone.items() if time]
     return lone + [
         OpTotals(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marin_profile.analysis.devices import DeviceOps
-from marin_profile.analysis.ledger import DeviceTime, Ledger
+from marin_profile.analysis.ledger import Ledger
 from marin_profile.analysis.step_series import StepSeries
 
 PERIODS, EXECUTION = "periods", "execution"
@@ -51,16 +51,6 @@ def account_windows(steps: StepSeries, first: int) -> AccountWindows | None:
         for start, end, present in zip(*(column.tolist() for column in columns), strict=True)
     ]
     return AccountWindows(EXECUTION, 1, tuple(own))
-
-
-def device_account(
-    device: DeviceOps, time: DeviceTime, account: AccountWindows, row: int
-) -> DeviceAccount | None:
-    window = account.windows[row]
-    if window is None:
-        return None
-    launch = launch_time(device, window) if account.basis == EXECUTION else None
-    return DeviceAccount(time.ledger(*window), launch)
 
 
 def launch_time(device: DeviceOps, window: Window) -> int | None:
