@@ -232,3 +232,31 @@ def test_owned_times_sum_to_the_account(kernels):
     busy = sum(group.owned_duration or 0.0 for group in summary.op_groups)
     assert abs(busy + account.idle_duration - account.total_duration) < 1e-6
     assert abs(sum(f.owned_duration or 0.0 for f in summary.semantic_families) - busy) < 1e-6
+
+
+def test_hosts_add_up():
+    spaces = [Space(), Space()]
+    for space in spaces:
+        tpu = one_step(space)
+        tpu.op("fusion.1", 0, 40, category="loop fusion").op("fusion.2", 60, 40)
+    account = summary_of(*(space.analyse(warmup_steps=0) for space in spaces)).step_account
+    assert account is not None
+    assert (account.devices, account.steps) == (2, 1)
+    # A module execution of 200 us: 40 + 40 of ops, 20 between them, 100 after.
+    assert (account.compute_duration, account.idle_duration, account.launch_duration) == (
+        160.0,
+        40.0,
+        200.0,
+    )
+    assert account.total_duration == 400.0
+
+
+def test_sparse_cores_assist_and_own_nothing():
+    space = Space()
+    one_step(space).op("fusion.1", 0, 40, category="loop fusion")
+    space.tpu(0, core="SparseCore 0").op("lookup.1", 0, 90)
+    summary = summary_of(space.analyse(warmup_steps=0))
+    assert summary.step_account is not None
+    assert (summary.step_account.device_kind, summary.step_account.devices) == ("tpu", 1)
+    rows = {group.canonical_name: group.owned_duration for group in summary.op_groups}
+    assert rows == {"fusion": 40.0, "lookup": 0.0}

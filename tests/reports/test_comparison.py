@@ -50,6 +50,7 @@ def test_the_answer_comes_first(slower):
 def test_what_is_not_there_is_not_zero(slower):
     text = render_comparison(slower)
     (row,) = [line for line in text.splitlines() if line.startswith("| `all-reduce` | only after")]
+    assert "not present before, 7.00 us after." in text
     assert "| not present | 7.00 us | +7.00 us | n/a | +100.0 % |" in row
     assert "+7.00 us has no partner on the other side" in text
 

@@ -33,12 +33,13 @@ class Owned:
 
 
 def name_ranks(facts: tuple[OpFacts, ...]) -> Int64s:
-    """The place of each op in the order of names (then of all else that tells ops apart)."""
-    ranks = np.empty(len(facts), np.int64)
-    ranks[sorted(range(len(facts)), key=lambda index: facts[index].sort_key)] = np.arange(
-        len(facts)
-    )
-    return ranks
+    """The place of each op in the order of names; of one name, by program."""
+    keys = [
+        (fact.name, fact.hlo_op, fact.module, -1 if fact.program_id is None else fact.program_id)
+        for fact in facts
+    ]
+    place = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.array([place[key] for key in keys], np.int64)
 
 
 def owned_time(

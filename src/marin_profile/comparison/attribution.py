@@ -21,7 +21,13 @@ from marin_profile.classify import (
     kind_group,
 )
 from marin_profile.comparison.account import TERMS, SideAccount
-from marin_profile.comparison.exact import apportion, change_fields, microseconds, share
+from marin_profile.comparison.exact import (
+    apportion,
+    change_fields,
+    microseconds,
+    picoseconds,
+    share,
+)
 from marin_profile.comparison.matching import (
     ONLY_AFTER,
     ONLY_BEFORE,
@@ -251,14 +257,14 @@ def _cut(rows: Sequence[R], top_k: int) -> dict[str, Any]:
 def _sum(name: str, rows: Sequence[SplitRow], target: Fraction | None) -> SplitRow:
     """The sum of rows that are rounded already."""
 
-    def added(field: str) -> Fraction:
-        values = [round((getattr(row, field) or 0.0) * 1e6) for row in rows]
-        return Fraction(sum(values))
+    def added(field: str) -> Fraction | None:
+        known = [value for row in rows if (value := getattr(row, field)) is not None]
+        return Fraction(sum(map(picoseconds, known))) if known or not rows else None
 
     shares = sum((Fraction(row.share_of_target or 0) for row in rows), Fraction(0))
     known = rows[0].share_of_target if rows else (0.0 if target else None)
     return SplitRow(
         name=name,
         share_of_target=None if known is None else round(float(shares), 6),
-        **change_fields(added("before"), added("after"), int(added("delta"))),
+        **change_fields(added("before"), added("after"), int(added("delta") or 0)),
     )

@@ -31,7 +31,8 @@ def comparability(before: ProfileSummary, after: ProfileSummary) -> Comparabilit
         *_provenance(before, after),
         *_coverage(before, after),
     ]
-    return Comparability(same_capture=same, doubts=doubts)
+    blocked = any(doubt.severity == "blocking" for doubt in doubts)
+    return Comparability(same_capture=same, comparable=not same and not blocked, doubts=doubts)
 
 
 def _blocking(about: str, sentence: str) -> Doubt:

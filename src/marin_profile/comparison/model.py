@@ -48,18 +48,16 @@ class Doubt(Record):
 
 
 class Comparability(Record):
-    """`same_capture`: both summaries are of the same bytes."""
+    """`same_capture`: both summaries are of the same bytes. `comparable`: they are not, and nothing
+    blocks."""
 
     same_capture: bool
+    comparable: bool
     doubts: list[Doubt] = Field(default_factory=list)
 
     @property
     def blocking(self) -> list[Doubt]:
         return [doubt for doubt in self.doubts if doubt.severity == "blocking"]
-
-    @property
-    def comparable(self) -> bool:
-        return not self.same_capture and not self.blocking
 
 
 class Change(Record):

@@ -111,7 +111,14 @@ def _name(row: SplitRow) -> str:
         return prose(row.name)
     if not isinstance(row, OpRow):
         return code(row.name)
-    return f"{_op_names(row)} ({prose(row.match.replace('_', ' '))})"
+    manner = ", ".join(filter(None, (row.match.replace("_", " "), _pass(row))))
+    return f"{_op_names(row)} ({prose(manner)})"
+
+
+def _pass(row: OpRow) -> str:
+    """Where all the row's ops are in one pass that has a name."""
+    passes = {op.pass_ for op in (*row.before_ops, *row.after_ops)}
+    return (passes.pop() or "") if len(passes) == 1 and "other" not in passes else ""
 
 
 def _op_names(row: OpRow) -> str:
@@ -217,6 +224,7 @@ def _ops(comparison: Comparison) -> list[str]:
             [
                 named or prose(row.name),
                 prose(row.match.replace("_", " ")) if isinstance(row, OpRow) else "",
+                prose(_pass(row)) if isinstance(row, OpRow) else "",
                 _scope(row),
                 *_calls(row),
                 *_change(row),
@@ -224,9 +232,9 @@ def _ops(comparison: Comparison) -> list[str]:
             ]
         )
     calls = ["calls before", "calls after"]
-    headers = ["op", "match", "scope", *calls, *DURATIONS, "relative", "of the change"]
+    headers = ["op", "match", "pass", "scope", *calls, *DURATIONS, "relative", "of the change"]
     lines = ["Per step and device; the rows sum to the change of a step.", ""]
-    lines += [*table(headers, rows, "lll"), *left_out(split.total_rows, len(split.rows), "row")]
+    lines += [*table(headers, rows, "llll"), *left_out(split.total_rows, len(split.rows), "row")]
     for one, sentence in (
         (split.rest, "has no partner on the other side"),
         (split.loose, "is of ops that are matched by nothing but their kind"),
@@ -234,8 +242,8 @@ def _ops(comparison: Comparison) -> list[str]:
         if one.before or one.after:
             lines += [
                 "",
-                f"{signed(one.delta)} {sentence}: {duration(one.before)} before, "
-                f"{duration(one.after)} after.",
+                f"{signed(one.delta)} {sentence}: {_present(one.before)} before, "
+                f"{_present(one.after)} after.",
             ]
     return lines
 
