@@ -95,8 +95,8 @@ def test_each_way(before, after, how):
         (op("fusion", scope=None), op("all-gather", kind="all-gather", scope=None)),
         (op("fusion", pass_="forward"), op("dot", scope="jit(step)/x/dot", pass_="backward")),
         # A large new op is not what became of a small old one.
-        (op("fusion", 1), op("dot", 21, scope="jit(step)/attention/dot", shape="f32[2]")),
-        (op("fusion", 1), op("dot", 21, scope="jit(step)/mlp/up/dot", shape="f32[2]")),
+        (op("fusion", 1), op("dot", 6, scope="jit(step)/attention/dot", shape="f32[2]")),
+        (op("fusion", 1), op("dot", 6, scope="jit(step)/mlp/up/dot", shape="f32[2]")),
     ],
 )
 def test_what_has_no_partner(before, after):
@@ -124,6 +124,22 @@ def test_the_closest_partner_counts():
         "kernel_variant": ((before[2],), (after[2],)),
         "moved": ((before[3],), (after[3],)),
     }
+
+
+def test_more_shapes_of_an_op_join_it():
+    before = [op("fusion", 7, shape="a"), op("copy", 1, scope=None, shape="a")]
+    after = [
+        op("fusion", 7, shape="a"),
+        op("fusion", 90, shape="b"),
+        op("copy", 1, scope=None, shape="a"),
+        op("copy", 2, scope=None, shape="b"),
+    ]
+    # Without a scope the same name says too little.
+    assert shown(match_ops(before, after)) == [
+        ("exact", ["copy"], ["copy"]),
+        ("only_after", [], ["copy"]),
+        ("reshaped", ["fusion"], ["fusion", "fusion"]),
+    ]
 
 
 def test_a_split_needs_time_that_went_away():

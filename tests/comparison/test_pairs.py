@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from builders_pairs import PROGRAM, Work, capture, changed, with_work, without
 from marin_profile.comparison import compare
@@ -236,6 +238,35 @@ def test_gaps_by_hand():
     rows = {row.name: (row.before, row.after, row.before_count) for row in found.gaps if row.delta}
     # Before the first op of a step ("fusion" as well) 15 us were idle.
     assert rows == {"while": (1.0, 4.0, 1.0), "fusion": (15.0, 12.0, 1.0)}
+
+
+LENGTHS = st.lists(st.integers(1, 4), min_size=len(PROGRAM), max_size=len(PROGRAM))
+
+
+@settings(deadline=None, max_examples=15)
+@given(LENGTHS, LENGTHS, st.integers(100, 130), st.integers(2, 5))
+def test_any_two_programs_sum_up_and_swap(one, two, period, steps):
+    """Ops at least 5 us apart, of 1 to 4 quarters of their length."""
+
+    def program(quarters: list[int]) -> list[Work]:
+        return [
+            Work(**{**vars(work), "length": work.length * quarter / 4})
+            for work, quarter in zip(PROGRAM, quarters, strict=True)
+        ]
+
+    before = capture(program(one), devices=1)
+    after = capture(program(two), devices=1, period=period, steps=steps)
+    there, back = compare(before, after, top_k=4), compare(after, before, top_k=4)
+    check_sums(there)
+    check_sums(back)
+    assert there.target is not None
+    assert back.target is not None
+    assert there.target.delta == -(back.target.delta or 0.0)
+    assert there.attribution is not None
+    assert back.attribution is not None
+    terms = {row.name: row.delta for row in back.attribution.ledger.rows}
+    for row in there.attribution.ledger.rows:
+        assert row.delta == -(terms[row.name] or 0.0)
 
 
 def test_top_k_cuts_and_sums_what_it_cut():

@@ -81,7 +81,7 @@ def test_the_rest_is_small_and_loose_matches_are_said(vllm):
     rest, target = vllm.attribution.ops.rest, abs(vllm.target.delta)
     assert abs(rest.delta) <= 0.02 * target
     assert max(rest.before, rest.after) <= 0.02 * target
-    assert vllm.attribution.ops.loose.delta > target
+    assert 0.25 * target < vllm.attribution.ops.loose.delta < 0.5 * target
     assert "matched by nothing but their kind" in render_comparison(vllm)
 
 

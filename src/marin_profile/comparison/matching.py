@@ -4,7 +4,7 @@ Ops are matched by `op_groups`, all ops of a program alike in name (without numb
 scope and pass, level by level; what a level matches, later ones do not see. `how`, in this order:
     exact            all of the key, and the numbered names
     renumbered       all of the key; other numbers
-    reshaped         all but the shapes
+    reshaped         all but the shapes, also where one side has more of them (only with a scope)
     kernel_variant   the scope, and the name without digits, the shapes, or at least the kind
     moved            name, kind, shapes and pass, in another scope
     split, merged    no partner, but matched ops of its scope or region lost (gained) time
@@ -39,7 +39,7 @@ ONLY_BEFORE, ONLY_AFTER = "only_before", "only_after"
 LEAST_MOVED = Fraction(1, 10)
 # What is left is matched only where neither side is more than this many times the other: a large
 # new op is not what became of some small old ones.
-LARGEST_RATIO = 20
+LARGEST_RATIO = 5
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,8 @@ def match_ops(before: Sequence[Side], after: Sequence[Side]) -> list[Match]:
     """Every op of both sides in exactly one match; in the order of their keys."""
     state = _State(sorted(before, key=lambda side: side.key), sorted(after, key=lambda s: s.key))
     state.pair(_full_key, EXACT)
+    state.pair(_shapeless_key, RESHAPED)
+    state.join(_shapeless_key, RESHAPED, (EXACT, RENUMBERED, RESHAPED))
     for how, key in _NEAR:
         state.pair(key, how)
     regions = _regions(side.group for side in (*state.before, *state.after))
@@ -95,7 +97,7 @@ def match_ops(before: Sequence[Side], after: Sequence[Side]) -> list[Match]:
     for region in regions:
         state.pair(_inside(region, by_kind=True), REPLACED, alike=True)
         state.pair(_inside(region), REPLACED, alike=True)
-        state.join(_inside(region), REPLACED)
+        state.join(_inside(region), REPLACED, (REPLACED,), smaller=True)
     state.pair(_kind_key, SAME_KIND, alike=True)
     lone = [Match(ONLY_BEFORE, before=(side,)) for side in state.before]
     lone += [Match(ONLY_AFTER, after=(side,)) for side in state.after]
@@ -152,16 +154,17 @@ class _State:
         self._add(best, side, how)
         return True
 
-    def join(self, key: Key, how: str) -> None:
-        """What is left joins the largest match that was made this way under the same key."""
+    def join(self, key: Key, how: str, into: Sequence[str], *, smaller: bool = False) -> None:
+        """What is left joins the largest match of the ways `into` whose ops all have its key;
+        `smaller`: only where the match takes no less time."""
         for side in (*self.before, *self.after):
             name = key(side.group)
             known = [
                 at
                 for at, match in enumerate(self.matches)
-                if match.how == how
+                if match.how in into
                 and name is not None
-                and side.time <= _size(match)
+                and (not smaller or side.time <= _size(match))
                 and all(key(one.group) == name for one in (*match.before, *match.after))
             ]
             if known:
@@ -212,6 +215,10 @@ def _full_key(group: OpGroup) -> Hashable:
     return group.canonical_name, group.category, group.shape_signature, group.scope, group.pass_
 
 
+def _shapeless_key(group: OpGroup) -> Hashable:
+    return (group.canonical_name, group.category, group.scope, group.pass_) if group.scope else None
+
+
 def _without_digits(text: str | None) -> str:
     return "".join(character for character in text or "" if not character.isdigit())
 
@@ -221,7 +228,6 @@ def _scope_key(group: OpGroup) -> Hashable:
 
 
 _NEAR: tuple[tuple[str, Key], ...] = (
-    (RESHAPED, lambda g: (g.canonical_name, g.category, g.scope, g.pass_)),
     (
         VARIANT,
         lambda g: (
