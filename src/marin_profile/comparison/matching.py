@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache, cached_property
 
 from marin_profile.classify import kind_group
 from marin_profile.schema import OpGroup
@@ -49,7 +50,7 @@ class Side:
     group: OpGroup
     time: Fraction
 
-    @property
+    @cached_property
     def key(self) -> tuple[str, ...]:
         group = self.group
         return (
@@ -69,13 +70,21 @@ class Match:
     before: tuple[Side, ...] = ()
     after: tuple[Side, ...] = ()
 
-    @property
+    @cached_property
     def delta(self) -> Fraction:
         return total(self.after) - total(self.before)
 
-    @property
+    @cached_property
+    def size(self) -> Fraction:
+        return total(self.before) + total(self.after)
+
+    @cached_property
     def order(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(side.key for side in (*self.before, *self.after))
+        return tuple(side.key for side in self.sides)
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        return (*self.before, *self.after)
 
 
 def total(sides: Iterable[Side]) -> Fraction:
@@ -90,14 +99,15 @@ def match_ops(before: Sequence[Side], after: Sequence[Side]) -> list[Match]:
     state.join(_shapeless_key, RESHAPED, (EXACT, RENUMBERED, RESHAPED))
     for how, key in _NEAR:
         state.pair(key, how)
-    regions = _regions(side.group for side in (*state.before, *state.after))
+    paths = [scope_path(side.group.scope) for side in (*state.before, *state.after)]
+    depths = range(max(map(len, paths), default=0), 1, -1)
     state.absorb(_scope_key)
-    for region in regions:
-        state.absorb(_inside(region))
-    for region in regions:
-        state.pair(_inside(region, by_kind=True), REPLACED, alike=True)
-        state.pair(_inside(region), REPLACED, alike=True)
-        state.join(_inside(region), REPLACED, (REPLACED,), smaller=True)
+    for depth in depths:
+        state.absorb(_region_key(depth))
+    for depth in depths:
+        state.pair(_region_key(depth, by_kind=True), REPLACED, alike=True)
+        state.pair(_region_key(depth), REPLACED, alike=True)
+        state.join(_region_key(depth), REPLACED, (REPLACED,), smaller=True)
     state.pair(_kind_key, SAME_KIND, alike=True)
     lone = [Match(ONLY_BEFORE, before=(side,)) for side in state.before]
     lone += [Match(ONLY_AFTER, after=(side,)) for side in state.after]
@@ -132,51 +142,54 @@ class _State:
 
     def absorb(self, key: Key) -> None:
         """Splits and merges: see LEAST_MOVED."""
-        self.after = [side for side in self.after if not self._absorbed(key, side, SPLIT)]
-        self.before = [side for side in self.before if not self._absorbed(key, side, MERGED)]
+        homes: dict[Hashable, list[int]] = {}
+        for at, match in enumerate(self.matches):
+            for name in {key(side.group) for side in match.sides}:
+                homes.setdefault(name, []).append(at)
 
-    def _absorbed(self, key: Key, side: Side, how: str) -> bool:
-        name = key(side.group)
-        sign = -1 if how == SPLIT else 1
-        if name is None or not side.time:
-            return False
-        candidates = [
-            at
-            for at, match in enumerate(self.matches)
-            if sign * match.delta >= LEAST_MOVED * side.time
-            and any(key(one.group) == name for one in (*match.before, *match.after))
-        ]
-        if not candidates:
-            return False
-        best = min(
-            candidates, key=lambda at: (-sign * self.matches[at].delta, self.matches[at].order)
-        )
-        self._add(best, side, how)
-        return True
+        def absorbed(side: Side, sign: int) -> bool:
+            name = key(side.group)
+            moved = [
+                at
+                for at in (homes.get(name, []) if name is not None and side.time else [])
+                if sign * self.matches[at].delta >= LEAST_MOVED * side.time
+            ]
+            if moved:
+                best = min(
+                    moved, key=lambda at: (-sign * self.matches[at].delta, self.matches[at].order)
+                )
+                self._add(best, side, SPLIT if sign < 0 else MERGED, is_before=sign > 0)
+            return bool(moved)
+
+        self.after = [side for side in self.after if not absorbed(side, -1)]
+        self.before = [side for side in self.before if not absorbed(side, 1)]
 
     def join(self, key: Key, how: str, into: Sequence[str], *, smaller: bool = False) -> None:
         """What is left joins the largest match of the ways `into` whose ops all have its key;
         `smaller`: only where the match takes no less time."""
-        for side in (*self.before, *self.after):
-            name = key(side.group)
-            known = [
-                at
-                for at, match in enumerate(self.matches)
-                if match.how in into
-                and name is not None
-                and (not smaller or side.time <= _size(match))
-                and all(key(one.group) == name for one in (*match.before, *match.after))
-            ]
-            if known:
-                best = min(known, key=lambda at: (-_size(self.matches[at]), self.matches[at].order))
-                self._add(best, side, how)
-        taken = {id(side) for match in self.matches for side in (*match.before, *match.after)}
-        self.before = [side for side in self.before if id(side) not in taken]
-        self.after = [side for side in self.after if id(side) not in taken]
+        homes: dict[Hashable, list[int]] = {}
+        for at, match in enumerate(self.matches):
+            names = {key(side.group) for side in match.sides}
+            if match.how in into and len(names) == 1:
+                homes.setdefault(names.pop(), []).append(at)
 
-    def _add(self, at: int, side: Side, how: str) -> None:
+        def joined(side: Side, *, is_before: bool) -> bool:
+            name = key(side.group)
+            fitting = [
+                at
+                for at in (homes.get(name, []) if name is not None else [])
+                if not smaller or side.time <= self.matches[at].size
+            ]
+            if fitting:
+                best = min(fitting, key=lambda at: (-self.matches[at].size, self.matches[at].order))
+                self._add(best, side, how, is_before=is_before)
+            return bool(fitting)
+
+        self.before = [side for side in self.before if not joined(side, is_before=True)]
+        self.after = [side for side in self.after if not joined(side, is_before=False)]
+
+    def _add(self, at: int, side: Side, how: str, *, is_before: bool) -> None:
         match = self.matches[at]
-        is_before = any(side is one for one in self.before)
         self.matches[at] = Match(
             how,
             (*match.before, side) if is_before else match.before,
@@ -193,10 +206,6 @@ def _renumbered(match: Match) -> bool:
 
 def _alike(one: Fraction, two: Fraction) -> bool:
     return max(one, two) <= LARGEST_RATIO * min(one, two)
-
-
-def _size(match: Match) -> Fraction:
-    return total(match.before) + total(match.after)
 
 
 def _by_key(sides: Iterable[Side], key: Key) -> dict[Hashable, list[Side]]:
@@ -253,23 +262,19 @@ def region_of(scope: str | None) -> tuple[str, ...]:
     return parts[:-1] or parts
 
 
+@cache
 def scope_path(scope: str | None) -> tuple[str, ...]:
     return tuple(split_path(scope)) if scope else ()
 
 
-def _regions(groups: Iterable[OpGroup]) -> list[tuple[str, ...]]:
-    """Regions below a program's root, the deepest first, then by name."""
-    found: set[tuple[str, ...]] = set()
-    for group in groups:
-        path = region_of(group.scope)
-        found.update(path[:depth] for depth in range(2, len(path) + 1))
-    return sorted(found, key=lambda path: (-len(path), path))
+def _region_key(depth: int, *, by_kind: bool = False) -> Key:
+    """The region of this depth that an op stands in, or is."""
 
-
-def _inside(region: tuple[str, ...], *, by_kind: bool = False) -> Key:
     def key(group: OpGroup) -> Hashable:
-        if scope_path(group.scope)[: len(region)] != region:
+        path = scope_path(group.scope)
+        if len(path) < depth:
             return None
-        return (kind_group(group.category), group.pass_) if by_kind else region
+        region = path[:depth]
+        return (kind_group(group.category), group.pass_, region) if by_kind else region
 
     return key
