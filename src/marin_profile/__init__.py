@@ -9,29 +9,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from marin_profile.comparison import Comparison, compare
     from marin_profile.pipeline import SummarizeOptions, summarize, summarize_capture
     from marin_profile.queries import answer, list_queries
-    from marin_profile.reports import render_markdown
+    from marin_profile.reports import render_comparison, render_markdown
     from marin_profile.schema import ProfileSummary, load_summary
 
 _HOMES = {
+    "Comparison": "marin_profile.comparison",
     "ProfileSummary": "marin_profile.schema",
     "SummarizeOptions": "marin_profile.pipeline",
     "answer": "marin_profile.queries",
+    "compare": "marin_profile.comparison",
     "list_queries": "marin_profile.queries",
     "load_summary": "marin_profile.schema",
+    "render_comparison": "marin_profile.reports",
     "render_markdown": "marin_profile.reports",
     "summarize": "marin_profile.pipeline",
     "summarize_capture": "marin_profile.pipeline",
 }
 
 __all__ = [
+    "Comparison",
     "ProfileSummary",
     "SummarizeOptions",
     "__version__",
     "answer",
+    "compare",
     "list_queries",
     "load_summary",
+    "render_comparison",
     "render_markdown",
     "summarize",
     "summarize_capture",

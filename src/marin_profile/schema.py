@@ -180,6 +180,31 @@ class DeviceLedger(Record):
     exposed_transfer_by_kind: dict[str, float] = {}
 
 
+class StepAccount(Record):
+    """What one step costs, ready to be compared: sums over `devices` of `steps` each; divided by
+    both they are per step and device. total = compute + exposed communication + exposed transfer +
+    unattributed + idle + launch. `basis` "periods": from the first kept step's start to the last
+    one's, on each device (time between steps is idle); "execution": the one kept step's interval on
+    each device and its launch, the part of the module execution before its first op and after its
+    last one (None: the file does not tell, or for periods)."""
+
+    basis: str
+    device_kind: str
+    devices: int
+    steps: int
+    total_duration: float
+    compute_duration: float
+    overlapped_communication_duration: float
+    exposed_communication_duration: float
+    exposed_transfer_duration: float
+    unattributed_duration: float
+    idle_duration: float
+    launch_duration: float | None = None
+    exposed_communication_by_kind: dict[str, float] = {}
+    overlapped_communication_by_kind: dict[str, float] = {}
+    exposed_transfer_by_kind: dict[str, float] = {}
+
+
 class HotOp(Record):
     """One op (name within a program) over all devices. `exclusive_duration` is self time;
     `per_step_duration` is the self time per kept step and device in the steady window;
@@ -224,8 +249,10 @@ class HotOp(Record):
 
 class OpGroup(Record):
     """All ops alike in (canonical name, category, shape, scope, pass). `count` and the durations
-    cover the whole capture and all devices; `per_step_duration` as in HotOp. The remainder row,
-    if any, is named "(remainder)"."""
+    cover the whole capture and all devices; `per_step_duration` as in HotOp. `owned_duration` is
+    the part of the step account's windows that belongs to these ops alone: every instant has one
+    owner or is idle; `account_count` executions start in them. An op that only an async line shows
+    has count 0. The remainder row, if any, is named "(remainder)"."""
 
     canonical_name: str
     category: str
@@ -240,6 +267,9 @@ class OpGroup(Record):
     steady_count: int | None = None
     steady_exclusive_duration: float | None = None
     per_step_duration: float | None = None
+    account_count: int | None = None
+    owned_duration: float | None = None
+    owned_per_step_duration: float | None = None
 
 
 class CommunicationOp(Record):
@@ -270,7 +300,8 @@ class Collective(Record):
 
 
 class GapBeforeOp(Record):
-    """Idle time that ends at `name` (= payload_op); `marker_op` is the op that ended it."""
+    """Idle time that ends at `name` (= payload_op); `marker_op` is the op that ended it. account_*:
+    the part in the step account's windows."""
 
     name: str
     count: int
@@ -279,6 +310,8 @@ class GapBeforeOp(Record):
     avg_gap_duration: float
     payload_op: str | None = None
     marker_op: str | None = None
+    account_count: int | None = None
+    account_gap_duration: float | None = None
 
 
 class Region(Record):
@@ -303,7 +336,8 @@ class GapRegionContext(Record):
 
 
 class SemanticFamily(Record):
-    """All ops of one family (attention, matmul, normalisation, copy, ...)."""
+    """All ops of one family (attention, matmul, normalisation, copy, ...); `owned_duration` as in
+    OpGroup."""
 
     family: str
     count: int
@@ -321,6 +355,7 @@ class SemanticFamily(Record):
         default=None,
         validation_alias=AliasChoices("time_per_flop_proxy", "normalized_exclusive_per_work"),
     )
+    owned_duration: float | None = None
 
 
 class OptimizationCandidate(Record):
@@ -432,6 +467,7 @@ class ProfileSummary(Record):
     gap_region_contexts: list[GapRegionContext] = []
     optimization_candidates: list[OptimizationCandidate]
     device_ledger: list[DeviceLedger] = []
+    step_account: StepAccount | None = None
     op_groups: list[OpGroup] = []
     collectives: list[Collective] = []
     roofline: Roofline | None = None

@@ -19,6 +19,7 @@ class FamilyTotals:
     count: int = 0
     total: int = 0
     exclusive: int = 0
+    owned: int = 0
     shapes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -37,5 +38,6 @@ def family_totals(ops: Iterable[OpTotals]) -> list[FamilyTotals]:
         row.count += op.count
         row.total += op.total
         row.exclusive += op.exclusive
+        row.owned += op.owned
         row.shapes[fact.shape] = row.shapes.get(fact.shape, 0) + op.exclusive
     return sorted(found.values(), key=lambda row: (-row.exclusive, row.name))

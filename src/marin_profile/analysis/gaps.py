@@ -7,8 +7,9 @@ add up across devices; each gap keeps the payload's scope as its region.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from marin_profile.classify import is_bookkeeping
 from marin_profile.columns import counts_of, sum_by, unique_pairs
 from marin_profile.jit import jit
 
+Window = tuple[int, int]
+
 LOOKAHEAD = 8
 NO_REGION = "(no scope)"
 
@@ -24,7 +27,8 @@ NO_REGION = "(no scope)"
 @dataclass
 class GapTotals:
     """All gaps before one payload op; picoseconds. markers and regions count gaps by name, and
-    region_time sums them; steady_*: the part inside the steady window."""
+    region_time sums them; steady_*: the part inside the steady window; account_*: inside the
+    devices' windows of the step account."""
 
     payload: str
     count: int = 0
@@ -35,6 +39,8 @@ class GapTotals:
     region_time: dict[str, int] = field(default_factory=dict)
     steady_count: int = 0
     steady_total: int = 0
+    account_count: int = 0
+    account_total: int = 0
 
     @property
     def marker(self) -> str:
@@ -42,11 +48,16 @@ class GapTotals:
         return min(self.markers, key=lambda name: (-self.markers[name], name))
 
 
-def gap_totals(host: HostDevices, steady: tuple[int, int] | None = None) -> list[GapTotals]:
+def gap_totals(
+    host: HostDevices,
+    steady: Window | None = None,
+    account: Sequence[Window | None] = (),
+) -> list[GapTotals]:
+    """`account`: one window per device."""
     bookkeeping = np.array([is_bookkeeping(fact.name) for fact in host.facts], np.bool_)
     found: dict[str, GapTotals] = {}
-    for device in host.devices:
-        _add_device(found, host, device, bookkeeping, steady or (0, 0))
+    for device, window in zip_longest(host.devices, account):
+        _add_device(found, host, device, bookkeeping, steady or (0, 0), window or (0, 0))
     return list(found.values())
 
 
@@ -59,6 +70,8 @@ def merge_gaps(parts: Iterable[GapTotals]) -> list[GapTotals]:
         known.longest = max(known.longest, part.longest)
         known.steady_count += part.steady_count
         known.steady_total += part.steady_total
+        known.account_count += part.account_count
+        known.account_total += part.account_total
         for name in ("markers", "regions", "region_time"):
             totals = getattr(known, name)
             for key, value in getattr(part, name).items():
@@ -71,7 +84,8 @@ def _add_device(
     host: HostDevices,
     device: DeviceOps,
     bookkeeping: np.ndarray,
-    steady: tuple[int, int],
+    steady: Window,
+    account: Window,
 ) -> None:
     payload, marker, length = find_gaps(device.start, device.end, bookkeeping[device.op], LOOKAHEAD)
     if not len(length):
@@ -82,12 +96,15 @@ def _add_device(
     longest = np.zeros(len(payload_ops), np.int64)
     np.maximum.at(longest, index, length)
     end = device.start[marker]
-    inside = np.minimum(end, steady[1]) - np.maximum(end - length, steady[0])
-    inside = np.maximum(inside, 0)
-    steady_totals = sum_by(index, inside, len(payload_ops))
-    steady_counts = counts_of(index[inside > 0], len(payload_ops))
-    columns = (payload_ops, marker_ops, counts, totals, longest, steady_counts, steady_totals)
-    for payload_op, marker_op, count, total, most, steady_count, steady_total in zip(
+    parts = []
+    for begin, stop in (steady, account):
+        inside = np.maximum(np.minimum(end, stop) - np.maximum(end - length, begin), 0)
+        parts += [
+            counts_of(index[inside > 0], len(payload_ops)),
+            sum_by(index, inside, len(payload_ops)),
+        ]
+    columns = (payload_ops, marker_ops, counts, totals, longest, *parts)
+    for payload_op, marker_op, count, total, most, *windows in zip(
         *(column.tolist() for column in columns), strict=True
     ):
         fact = host.facts[payload_op]
@@ -95,8 +112,10 @@ def _add_device(
         gap.count += count
         gap.total += total
         gap.longest = max(gap.longest, most)
-        gap.steady_count += steady_count
-        gap.steady_total += steady_total
+        gap.steady_count += windows[0]
+        gap.steady_total += windows[1]
+        gap.account_count += windows[2]
+        gap.account_total += windows[3]
         marker_name = host.facts[marker_op].name
         region = "=>".join(fact.scope) or NO_REGION
         gap.markers[marker_name] = gap.markers.get(marker_name, 0) + count

@@ -18,8 +18,17 @@ from marin_profile.analysis.collectives import CollectiveTotals, collective_tota
 from marin_profile.analysis.devices import SPARSECORE, DeviceOps, find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.ledger import DeviceTime, Ledger
-from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
+from marin_profile.analysis.ops import Account, OpTotals, merge_op_totals, op_totals
+from marin_profile.analysis.ownership import name_ranks
 from marin_profile.analysis.roofline import Peaks, peaks_of
+from marin_profile.analysis.step_account import (
+    EXECUTION,
+    AccountWindows,
+    DeviceAccount,
+    Window,
+    account_windows,
+    launch_time,
+)
 from marin_profile.analysis.step_series import StepSeries
 from marin_profile.analysis.steps import find_steps
 from marin_profile.columns import counts_of
@@ -29,13 +38,15 @@ from marin_profile.timeline import Int64s, Timeline
 
 @dataclass(frozen=True)
 class DevicePart:
-    """One device and its ledgers; `steady` is None without kept steps."""
+    """One device and its ledgers; `steady` is None without kept steps, `account` also where the
+    device took no part in them."""
 
     name: str
     kind: str
     type_name: str
     capture: Ledger
     steady: Ledger | None
+    account: DeviceAccount | None
     peaks: Peaks
 
 
@@ -51,8 +62,10 @@ class HostPart:
     steps: StepSeries
     warmup_ignored: int
     periods: int
+    account: AccountWindows | None
     step_terms: Mapping[str, tuple[int, ...]]
     ops: list[OpTotals]
+    async_ops: list[OpTotals]
     collectives: list[CollectiveTotals]
     gaps: list[GapTotals]
     empty_devices: tuple[str, ...]
@@ -98,6 +111,9 @@ def analyse_host(
         )
     steady = steps.window(ignored)
     period_windows, periods = steps.periods(ignored)
+    windows = account_windows(steps, ignored)
+    ranks = name_ranks(found.facts)
+    in_account: list[Window | None] = []
     # Interval sets are large: each device's are dropped before the next one's are made.
     devices: list[DevicePart] = []
     ops: list[OpTotals] = []
@@ -106,11 +122,16 @@ def analyse_host(
     in_steps = [device.name for device in found.devices if device.kind != SPARSECORE]
     for device, span in zip(found.devices, spans, strict=True):
         time = DeviceTime(device, found.facts, span)
-        devices.append(_device_part(device, time, steady))
         compute.append(time.compute)
         row = in_steps.index(device.name) if device.name in in_steps else 0
         own_periods = period_windows[row] if period_windows else None
-        ops += op_totals(found.facts, device, time, steady, own_periods)
+        own_window = windows.windows[row] if windows and device.name in in_steps else None
+        in_account.append(own_window)
+        part = _device_part(device, time, steady, windows, own_window)
+        devices.append(part)
+        account = part.account
+        owners = Account(account.ledger, span, ranks) if account else None
+        ops += op_totals(found.facts, device, time, steady, own_periods, owners)
         if device.name in in_steps and steps.linked:
             terms.append(time.step_terms(steps.start[row], steps.end[row]))
     return HostPart(
@@ -120,10 +141,12 @@ def analyse_host(
         steps=steps,
         warmup_ignored=ignored,
         periods=periods,
+        account=windows,
         step_terms=_summed_terms(terms),
-        ops=merge_op_totals(ops),
+        ops=merge_op_totals(op for op in ops if op.count),
+        async_ops=merge_op_totals(op for op in ops if not op.count),
         collectives=collective_totals(found, spans, compute),
-        gaps=gap_totals(found, steady),
+        gaps=gap_totals(found, steady, in_account),
         empty_devices=found.empty_devices,
         lines_not_analysed=found.lines_not_analysed,
         overlapping_events=sum(device.overlapping for device in found.devices),
@@ -144,7 +167,14 @@ def analyse_host(
     )
 
 
-def _device_part(device: DeviceOps, time: DeviceTime, steady: tuple[int, int] | None) -> DevicePart:
+def _device_part(
+    device: DeviceOps,
+    time: DeviceTime,
+    steady: Window | None,
+    account: AccountWindows | None,
+    own_window: Window | None,
+) -> DevicePart:
+    ledgers = iter(time.ledgers([w for w in (device.window, steady, own_window) if w]))
     stats = device.plane_stats
     type_name = (
         stats.get("device_type_string")
@@ -155,10 +185,17 @@ def _device_part(device: DeviceOps, time: DeviceTime, steady: tuple[int, int] | 
         name=device.name,
         kind=device.kind,
         type_name=str(type_name or ""),
-        capture=time.ledger(*device.window),
-        steady=time.ledger(*steady) if steady else None,
+        capture=next(ledgers),
+        steady=next(ledgers) if steady else None,
+        account=_account(device, next(ledgers), account) if own_window and account else None,
         peaks=peaks_of(stats),
     )
+
+
+def _account(device: DeviceOps, ledger: Ledger, account: AccountWindows) -> DeviceAccount:
+    if account.basis != EXECUTION:
+        return DeviceAccount(ledger, None)
+    return DeviceAccount(ledger, launch_time(device, (ledger.start, ledger.end)))
 
 
 def _summed_terms(devices: list[dict[str, Int64s]]) -> dict[str, tuple[int, ...]]:

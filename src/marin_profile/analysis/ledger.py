@@ -13,7 +13,7 @@ same formulas to one kind; kinds that run at the same time may sum to more than 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -160,36 +160,49 @@ class DeviceTime:
 
     def ledger(self, start: int, end: int) -> Ledger:
         """The ledger of [start, end), device clock."""
-        low, high = np.array([start], np.int64), np.array([max(start, end)], np.int64)
+        return self.ledgers([(start, end)])[0]
 
-        def inside(intervals: Intervals) -> int:
-            return int(intervals.covered(low, high)[0])
+    def ledgers(self, windows: Sequence[tuple[int, int]]) -> list[Ledger]:
+        """The ledgers of several windows, each set of intervals measured once."""
+        low = np.array([start for start, _ in windows], np.int64)
+        high = np.array([max(window) for window in windows], np.int64)
 
-        def each(sets: dict[str, Intervals]) -> dict[str, int]:
+        def inside(intervals: Intervals) -> list[int]:
+            return intervals.covered(low, high).tolist()
+
+        def each(sets: dict[str, Intervals]) -> dict[str, list[int]]:
             return {kind: inside(intervals) for kind, intervals in sets.items()}
 
         compute = inside(self.compute)
+        overlapped = inside(self.overlapped_communication)
         exposed = inside(self.exposed_communication)
         transfer = inside(self.exposed_transfer)
         unattributed = inside(self.unattributed)
         host, waits = map(inside, self._transfer_parts)
-        length = int(high[0] - low[0])
-        return Ledger(
-            start=start,
-            end=int(high[0]),
-            compute=compute,
-            overlapped_communication=inside(self.overlapped_communication),
-            exposed_communication=exposed,
-            exposed_transfer=transfer,
-            unattributed=unattributed,
-            idle=length - compute - exposed - transfer - unattributed,
-            exposed_by_kind=each(self.exposed_by_kind),
-            overlapped_by_kind=each(self.overlapped_by_kind),
-            transfer_by_kind=each(self.transfer_by_kind),
-            host=host,
-            waits=waits,
-            unknown_transfer=transfer - host - waits,
-        )
+        exposed_by_kind = each(self.exposed_by_kind)
+        overlapped_by_kind = each(self.overlapped_by_kind)
+        transfer_by_kind = each(self.transfer_by_kind)
+        return [
+            Ledger(
+                start=start,
+                end=end,
+                compute=compute[at],
+                overlapped_communication=overlapped[at],
+                exposed_communication=exposed[at],
+                exposed_transfer=transfer[at],
+                unattributed=unattributed[at],
+                idle=end - start - compute[at] - exposed[at] - transfer[at] - unattributed[at],
+                exposed_by_kind={kind: values[at] for kind, values in exposed_by_kind.items()},
+                overlapped_by_kind={
+                    kind: values[at] for kind, values in overlapped_by_kind.items()
+                },
+                transfer_by_kind={kind: values[at] for kind, values in transfer_by_kind.items()},
+                host=host[at],
+                waits=waits[at],
+                unknown_transfer=transfer[at] - host[at] - waits[at],
+            )
+            for at, (start, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True))
+        ]
 
     def step_terms(self, starts: Int64s, ends: Int64s) -> dict[str, Int64s]:
         """The five terms, and the window's length, for many windows at once."""

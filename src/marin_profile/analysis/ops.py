@@ -1,4 +1,4 @@
-"""Totals per op over all devices of a host, whole capture and steady window.
+"""Totals per op over all devices of a host: whole capture, steady window, and the step account.
 
 Contract: an op is a (name, HLO op, module, program id) with its static facts; totals are integer
 picoseconds and add up across devices and hosts. self <= total for every op.
@@ -11,21 +11,45 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from marin_profile.analysis.async_spans import AsyncSpans
 from marin_profile.analysis.devices import DeviceOps, OpFacts
-from marin_profile.analysis.ledger import DeviceTime
+from marin_profile.analysis.ledger import DeviceTime, Ledger
+from marin_profile.analysis.ownership import owned_time
 from marin_profile.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
 from marin_profile.columns import counts_of, sum_by, unique_pairs
 from marin_profile.timeline import Int64s
 
 Program = tuple[str, int | None]
 Window = tuple[int, int]
+_SUMS = (
+    "count",
+    "total",
+    "exclusive",
+    "exposed",
+    "steady_count",
+    "steady_exclusive",
+    "period_count",
+    "period_exclusive",
+)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What owned times need of one device: the ledger of the account's window, the device's async
+    spans, and the order of names (`ownership.name_ranks`)."""
+
+    ledger: Ledger
+    spans: AsyncSpans
+    ranks: Int64s
 
 
 @dataclass(frozen=True, slots=True)
 class OpTotals:
     """One op. `exposed`: self time that no compute covers (and no communication, for transfers);
     for compute it is the self time. steady_*: the part inside the steady window; period_*: inside
-    the device's whole periods, from the first kept step's start to the last one's."""
+    the device's whole periods, from the first kept step's start to the last one's; account_count
+    and owned: executions that start in the step account's window, and the time owned in it. An op
+    that only the async line shows has no executions (count 0)."""
 
     facts: OpFacts
     module: str
@@ -39,6 +63,8 @@ class OpTotals:
     period_count: int
     period_exclusive: int
     device_kind: str
+    account_count: int = 0
+    owned: int = 0
 
     @property
     def key(self) -> tuple[str, str, str, int | None, OpFacts, str]:
@@ -71,6 +97,8 @@ def _add(a: OpTotals, b: OpTotals) -> OpTotals:
         steady_exclusive=a.steady_exclusive + b.steady_exclusive,
         period_count=a.period_count + b.period_count,
         period_exclusive=a.period_exclusive + b.period_exclusive,
+        account_count=a.account_count + b.account_count,
+        owned=a.owned + b.owned,
     )
 
 
@@ -99,6 +127,7 @@ def op_totals(
     time: DeviceTime,
     steady: Window | None,
     periods: Window | None = None,
+    account: Account | None = None,
 ) -> list[OpTotals]:
     """One device's ops, in no particular order; the windows are on the device clock."""
     programs, index = programs_of(device, facts)
@@ -114,7 +143,18 @@ def op_totals(
     exposed_sum = sum_by(piece_index, exposed, size)
     steady_count, steady_exclusive = _inside(device, index, size, steady)
     period_count, period_exclusive = _inside(device, index, size, periods)
-    return [
+    account_count = owned = np.zeros(size, np.int64)
+    lone: list[OpTotals] = []
+    if account is not None:
+        shares = owned_time(
+            device, facts, account.spans, index, size, account.ledger, account.ranks
+        )
+        owned = shares.of_group
+        window = (account.ledger.start, account.ledger.end)
+        same = window == periods
+        account_count = period_count if same else _starts(device, index, size, window)
+        lone = [_lone(facts[op], device.kind, time) for op, time in shares.of_lone.items() if time]
+    return lone + [
         OpTotals(
             facts=facts[op_of[i]],
             module=programs[i][0],
@@ -128,9 +168,24 @@ def op_totals(
             period_count=int(period_count[i]),
             period_exclusive=int(period_exclusive[i]),
             device_kind=device.kind,
+            account_count=int(account_count[i]),
+            owned=int(owned[i]),
         )
         for i in range(size)
     ]
+
+
+def _lone(facts: OpFacts, device_kind: str, owned: int) -> OpTotals:
+    """An op that only the async line shows."""
+    nothing = dict.fromkeys(_SUMS, 0)
+    return OpTotals(
+        facts=facts,
+        module=facts.module,
+        program_id=facts.program_id,
+        device_kind=device_kind,
+        owned=owned,
+        **nothing,
+    )
 
 
 def _inside(
@@ -139,12 +194,17 @@ def _inside(
     """Per group: executions that start inside the window, and self time inside it."""
     if window is None:
         return np.zeros(size, np.int64), np.zeros(size, np.int64)
-    starts = (device.start >= window[0]) & (device.start < window[1])
     clipped = np.minimum(device.piece_end, window[1]) - np.maximum(device.piece_start, window[0])
     return (
-        counts_of(index[starts], size),
+        _starts(device, index, size, window),
         sum_by(index[device.piece_owner], np.maximum(clipped, 0), size),
     )
+
+
+def _starts(device: DeviceOps, index: Int64s, size: int, window: Window) -> Int64s:
+    """Per group the executions that start inside the window."""
+    starts = (device.start >= window[0]) & (device.start < window[1])
+    return counts_of(index[starts], size)
 
 
 def _covered(facts: tuple[OpFacts, ...], device: DeviceOps, time: DeviceTime) -> Int64s:

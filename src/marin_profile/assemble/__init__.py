@@ -32,7 +32,12 @@ from marin_profile.assemble.identity import (
     most_common,
     overview,
 )
-from marin_profile.assemble.ledger import DEVICE_LEDGER, device_ledger, time_breakdown
+from marin_profile.assemble.ledger import (
+    DEVICE_LEDGER,
+    device_ledger,
+    step_account,
+    time_breakdown,
+)
 from marin_profile.assemble.ops import families, hot_op, op_groups, regions
 from marin_profile.assemble.roofline import roofline_section
 from marin_profile.assemble.steps import step_time_section
@@ -60,6 +65,7 @@ def assemble(
         devices=devices,
         steps=merge_steps(parts),
         ops=merge_op_totals(op for part in parts for op in part.ops),
+        async_ops=merge_op_totals(op for part in parts for op in part.async_ops),
         gaps=merge_gaps(gap for part in parts for gap in part.gaps),
         collectives=merge_collectives(row for part in parts for row in part.collectives),
         steady=all(device.steady is not None for _, device in devices),
@@ -89,11 +95,12 @@ def assemble(
         hot_ops=[hot_op(context, op) for op in context.ops[:hot_op_limit]],
         semantic_families=families(context),
         communication_ops=communication_ops(context),
-        gap_before_ops=[gap_row(gap) for gap in context.gaps],
+        gap_before_ops=[gap_row(context, gap) for gap in context.gaps],
         hierarchical_regions=regions(context),
         gap_region_contexts=gap_contexts(context),
         optimization_candidates=advice_section(context, step_time, coverage),
         device_ledger=device_ledger(context),
+        step_account=step_account(context),
         op_groups=op_groups(context),
         collectives=[collective(row) for row in context.collectives],
         roofline=roofline,

@@ -54,7 +54,7 @@ def collective(row: CollectiveTotals) -> schema.Collective:
     )
 
 
-def gap_row(gap: GapTotals) -> schema.GapBeforeOp:
+def gap_row(context: Context, gap: GapTotals) -> schema.GapBeforeOp:
     return schema.GapBeforeOp(
         name=gap.payload,
         count=gap.count,
@@ -63,6 +63,8 @@ def gap_row(gap: GapTotals) -> schema.GapBeforeOp:
         avg_gap_duration=us(gap.total) / gap.count,
         payload_op=gap.payload,
         marker_op=gap.marker,
+        account_count=gap.account_count if context.account else None,
+        account_gap_duration=us(gap.account_total) if context.account else None,
     )
 
 

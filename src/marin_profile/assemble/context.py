@@ -16,6 +16,7 @@ from marin_profile.analysis.merge_steps import MergedStep, MergedSteps
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import Peaks
+from marin_profile.analysis.step_account import DeviceAccount
 from marin_profile.profile_context import ProfileContext
 from marin_profile.timeline import PS_PER_US
 
@@ -52,6 +53,7 @@ class Context:
     devices: tuple[tuple[HostPart, DevicePart], ...]
     steps: MergedSteps
     ops: list[OpTotals]
+    async_ops: list[OpTotals]
     gaps: list[GapTotals]
     collectives: list[CollectiveTotals]
     steady: bool
@@ -73,6 +75,14 @@ class Context:
     def periods(self) -> int:
         """Whole periods behind the per-step figures, the same for all hosts."""
         return min((part.periods for part in self.parts), default=0)
+
+    @cached_property
+    def account(self) -> list[DeviceAccount]:
+        """The devices that took part in the steps; none where hosts do not have the same steps."""
+        windows = {part.account and (part.account.basis, part.account.steps) for part in self.parts}
+        if not self.steady or len(windows) > 1:
+            return []
+        return [device.account for _, device in self.devices if device.account is not None]
 
     @cached_property
     def device_counts(self) -> Counter[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from marin_profile import schema
 from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
-from marin_profile.assemble.context import Context, each_us, us
+from marin_profile.assemble.context import Context, each_us, us, us_or_none
 
 DEVICE_LEDGER = "device_ledger"
 
@@ -38,6 +38,42 @@ def device_ledger(context: Context) -> list[schema.DeviceLedger]:
                 )
             )
     return rows
+
+
+def step_account(context: Context) -> schema.StepAccount | None:
+    """None without kept steps that all hosts have."""
+    rows = context.account
+    windows = context.parts[0].account
+    if not rows or windows is None:
+        return None
+    ledgers = [row.ledger for row in rows]
+    launches = [row.launch for row in rows if row.launch is not None]
+    launch = sum(launches) if len(launches) == len(rows) else None
+
+    def by_kind(maps: Iterable[Mapping[str, int]]) -> dict[str, float]:
+        total: Counter[str] = Counter()
+        for one in maps:
+            total.update(one)
+        return each_us(total)
+
+    kinds = {device.kind for _, device in context.devices if device.account is not None}
+    return schema.StepAccount(
+        basis=windows.basis,
+        device_kind=", ".join(sorted(kinds)),
+        devices=len(rows),
+        steps=windows.steps,
+        total_duration=us(sum(row.end - row.start for row in ledgers) + (launch or 0)),
+        compute_duration=us(sum(row.compute for row in ledgers)),
+        overlapped_communication_duration=us(sum(row.overlapped_communication for row in ledgers)),
+        exposed_communication_duration=us(sum(row.exposed_communication for row in ledgers)),
+        exposed_transfer_duration=us(sum(row.exposed_transfer for row in ledgers)),
+        unattributed_duration=us(sum(row.unattributed for row in ledgers)),
+        idle_duration=us(sum(row.idle for row in ledgers)),
+        launch_duration=us_or_none(launch),
+        exposed_communication_by_kind=by_kind(row.exposed_by_kind for row in ledgers),
+        overlapped_communication_by_kind=by_kind(row.overlapped_by_kind for row in ledgers),
+        exposed_transfer_by_kind=by_kind(row.transfer_by_kind for row in ledgers),
+    )
 
 
 def time_breakdown(context: Context, mode: str) -> schema.TimeBreakdown:

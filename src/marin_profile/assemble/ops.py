@@ -44,7 +44,7 @@ def hot_op(context: Context, op: OpTotals) -> schema.HotOp:
 
 def op_groups(context: Context) -> list[schema.OpGroup]:
     groups: dict[tuple[str, str, str, str, str], list[OpTotals]] = {}
-    for op in context.ops:
+    for op in context.ops + context.async_ops:
         f = op.facts
         key = (f.canonical, f.kind, f.shape, f.scope_path, f.pass_name)
         groups.setdefault(key, []).append(op)
@@ -64,6 +64,8 @@ def _op_group(
     canonical, kind, shape, scope, pass_name = key
     names = sorted({op.facts.name for op in members})
     steady_exclusive = sum(op.steady_exclusive for op in members)
+    account = context.account
+    owned = us(sum(op.owned for op in members))
     return schema.OpGroup(
         canonical_name=canonical,
         category=kind,
@@ -78,11 +80,14 @@ def _op_group(
         steady_count=sum(op.steady_count for op in members) if context.steady else None,
         steady_exclusive_duration=us(steady_exclusive) if context.steady else None,
         per_step_duration=per_step(context, members),
+        account_count=sum(op.account_count for op in members) if account else None,
+        owned_duration=owned if account else None,
+        owned_per_step_duration=owned / (context.periods * len(account)) if account else None,
     )
 
 
 def families(context: Context) -> list[schema.SemanticFamily]:
-    rows = family_totals(context.ops)
+    rows = family_totals(context.ops + context.async_ops)
     total = sum(row.exclusive for row in rows)
     return [
         schema.SemanticFamily(
@@ -91,10 +96,11 @@ def families(context: Context) -> list[schema.SemanticFamily]:
             total_duration=us(row.total),
             exclusive_duration=us(row.exclusive),
             share_of_total=row.exclusive / total if total else 0.0,
-            avg_duration=us(row.total) / row.count,
-            avg_exclusive_duration=us(row.exclusive) / row.count,
+            avg_duration=us(row.total) / max(row.count, 1),
+            avg_exclusive_duration=us(row.exclusive) / max(row.count, 1),
             example_op=row.example,
             dominant_shape_signature=row.dominant_shape,
+            owned_duration=us(row.owned) if context.account else None,
         )
         for row in rows
     ]

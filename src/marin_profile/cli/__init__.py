@@ -24,6 +24,7 @@ VERBS = {
     "summarize": "Summarize a profile into one JSON file.",
     "report": "Render a summary for people to read.",
     "query": "Ask a summary a question in words.",
+    "compare": "Compare two summaries: what changed, and why.",
     "history": "Tell trend, noise and changes of a history.",
     "publish": "Publish a summary to W&B.",
     "captures": "List the captures below a folder.",

@@ -9,7 +9,8 @@ from marin_profile.schema import ProfileSummary
 def run(summary: ProfileSummary, parameters: Parameters) -> CannotAnswer:
     return CannotAnswer(
         "One summary describes one capture; change over time needs a second one.",
-        "Summarize the run before and the run after, and compare the two summaries.",
+        "Summarize the capture before and the one after; 'marin-profile compare --before F "
+        "--after F' then tells what changed.",
     )
 
 

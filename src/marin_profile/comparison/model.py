@@ -1,0 +1,225 @@
+"""profile_comparison.v1 as frozen pydantic models.
+
+Contract
+* Durations are microseconds **per step and device**; `delta` is after - before, `relative` the
+  delta as a share of before. None means that a side has no such thing ("not present"), never 0.
+* Every `Split` sums to the target: its rows' deltas and `others`, exactly, in the six decimals that
+  are written.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from marin_profile.schema import Record, canonical_json
+
+SCHEMA_VERSION = "profile_comparison.v1"
+
+
+class Side(Record):
+    """What is known of one of the two captures. `kept_steps`: how many the figures rest on."""
+
+    source_path: str
+    source_format: str
+    trace_sha256: str | None = None
+    generated_at_utc: str
+    run_id: str | None = None
+    run_path: str | None = None
+    git_sha: str | None = None
+    config_hash: str | None = None
+    hardware_type: str | None = None
+    num_devices: int | None = None
+    num_hosts: int | None = None
+    step_source: str | None = None
+    kept_steps: int
+    tool_version: str | None = None
+    jax_version: str | None = None
+
+
+class Doubt(Record):
+    """Why the two may not be comparable. "blocking": a difference between them is no change of the
+    program's speed; "note": a reader should know."""
+
+    about: str
+    severity: Literal["blocking", "note"]
+    sentence: str
+
+
+class Comparability(Record):
+    """`same_capture`: both summaries are of the same bytes. `comparable`: they are not, and nothing
+    blocks."""
+
+    same_capture: bool
+    comparable: bool
+    doubts: list[Doubt] = Field(default_factory=list)
+
+    @property
+    def blocking(self) -> list[Doubt]:
+        return [doubt for doubt in self.doubts if doubt.severity == "blocking"]
+
+
+class Change(Record):
+    """One figure before and after."""
+
+    before: float | None = None
+    after: float | None = None
+    delta: float | None = None
+    relative: float | None = None
+
+
+class Target(Change):
+    """What the splits explain. `basis` "periods": the mean over whole periods and devices;
+    "execution": the mean over devices of the one step's execution, launch included where both sides
+    tell it. `median`: the change of the median step length (`median_measure`), which the splits do
+    not sum to."""
+
+    basis: str
+    launch_included: bool
+    before_steps: int
+    after_steps: int
+    before_devices: int
+    after_devices: int
+    median_measure: str | None = None
+    median: Change | None = None
+
+
+class SplitRow(Change):
+    """One part of the target; `share_of_target` = its delta / the target's."""
+
+    name: str
+    share_of_target: float | None = None
+
+
+class RegionRow(SplitRow):
+    """Owned time of the ops that stand in this region itself, not below it (the scope path without
+    its leaf); `delta_by_pass` splits the delta."""
+
+    delta_by_pass: dict[str, float] = Field(default_factory=dict)
+
+
+class OpSide(Record):
+    """Ops alike in all but their number; `count` and `duration` per step and device."""
+
+    canonical_name: str
+    names: list[str] = Field(default_factory=list)
+    num_names: int
+    category: str
+    shape_signature: str | None = None
+    scope: str | None = None
+    pass_: str | None = Field(default=None, alias="pass")
+    count: float | None = None
+    duration: float
+
+
+class OpRow(SplitRow):
+    """Matched ops; `match` says how (see `matching`), "only_before" and "only_after" that there is
+    no partner, "idle" and "launch" that the time is no op's. The largest ops of each side are
+    listed; counts are executions per step and device of all."""
+
+    match: str
+    before_ops: list[OpSide] = Field(default_factory=list)
+    after_ops: list[OpSide] = Field(default_factory=list)
+    num_before_ops: int = 0
+    num_after_ops: int = 0
+    before_count: float | None = None
+    after_count: float | None = None
+
+
+class Split(Record):
+    """Rows by size of their delta, at most top_k; `others` is the sum of those left out."""
+
+    rows: list[SplitRow] = Field(default_factory=list)
+    others: SplitRow | None = None
+    total_rows: int = 0
+
+
+class RegionSplit(Split):
+    rows: list[RegionRow] = Field(default_factory=list)  # type: ignore[assignment]
+
+
+class OpSplit(Split):
+    """`rest` sums the rows without a partner (and the summaries' remainder rows): the other rows +
+    rest = target. `loose` sums the rows that are matched by their kind alone. `matches` counts the
+    rows of each way of matching."""
+
+    rows: list[OpRow] = Field(default_factory=list)  # type: ignore[assignment]
+    rest: SplitRow
+    loose: SplitRow
+    matches: dict[str, int] = Field(default_factory=dict)
+
+
+class Attribution(Record):
+    """The target's delta, split four times over."""
+
+    ledger: Split
+    families: Split
+    regions: RegionSplit
+    ops: OpSplit
+
+
+class StepRow(Change):
+    """A statistic of the kept steps' lengths, of all or of one class (`step_class`). `measure`:
+    period, duration or critical_path."""
+
+    measure: str
+    step_class: str | None = None
+    statistic: str
+    before_count: int | None = None
+    after_count: int | None = None
+
+
+class InclusiveRegion(Change):
+    """Owned time of a region and all below it."""
+
+    path: str
+
+
+class CollectiveRow(Record):
+    """One kind of collective."""
+
+    collective: str
+    exposed: Change
+    overlapped: Change
+
+
+class BandwidthRow(Record):
+    """One (kind, group size) over the whole captures; GB/s, nccl-tests convention."""
+
+    collective: str
+    group_size: int | None = None
+    algorithm_gbps: Change
+    bus_gbps: Change
+
+
+class GapRow(Change):
+    """Idle time before the ops of one canonical name; counts per step and device."""
+
+    name: str
+    before_count: float | None = None
+    after_count: float | None = None
+
+
+class Comparison(Record):
+    """The whole comparison. Without a `target` (`cannot_attribute` says why) there is no
+    attribution, and lists that need it are empty."""
+
+    schema_version: str = SCHEMA_VERSION
+    before: Side
+    after: Side
+    comparability: Comparability
+    target: Target | None = None
+    cannot_attribute: str | None = None
+    attribution: Attribution | None = None
+    step_time: list[StepRow] = Field(default_factory=list)
+    regions: list[InclusiveRegion] = Field(default_factory=list)
+    total_regions: int = 0
+    collectives: list[CollectiveRow] = Field(default_factory=list)
+    bandwidth: list[BandwidthRow] = Field(default_factory=list)
+    gaps: list[GapRow] = Field(default_factory=list)
+    total_gaps: int = 0
+    units: dict[str, str] = Field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return canonical_json(self.model_dump(mode="python", by_alias=True))

@@ -1,0 +1,262 @@
+"""Every instant of a step has one owner or is idle."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders_xspace import US, Space, summary_of
+from marin_profile.analysis.ownership import sweep
+from marin_profile.schema import STEADY
+
+
+def owned(space: Space, **options) -> dict[str, int]:
+    """Owned us by op name."""
+    part = space.analyse(**options)
+    result: dict[str, int] = {}
+    for op in part.ops + part.async_ops:
+        result[op.facts.name] = result.get(op.facts.name, 0) + op.owned // US
+    return result
+
+
+def one_step(space: Space, ordinal: int = 0):
+    tpu = space.tpu(ordinal)
+    tpu.module("jit_step(7)", 0, 200, run_id=1)
+    return tpu
+
+
+def test_terms_before_starts_before_names_by_hand():
+    space = Space()
+    tpu = one_step(space)
+    tpu.op("copy-start.1", 0, 1, long_name=COPY_START)
+    tpu.op("fusion.1", 10, 30, category="loop fusion")
+    tpu.op("all-reduce.1", 30, 40, category="all-reduce", line="XLA Ops #2")
+    tpu.op("fusion.3", 80, 10, category="loop fusion")
+    tpu.op("fusion.2", 80, 10, category="loop fusion", line="XLA Ops #2")
+    tpu.op("copy-done.1", 95, 5, long_name=COPY_DONE)
+    # The copy is in flight from 0 to 100; compute hides it at 10-40 and 80-90, the all-reduce at
+    # 40-70; of two fusions that start together the first by name owns, and so of the
+    # copy-start and the operation that starts with it, which is the copy-done's.
+    assert owned(space, warmup_steps=0) == {
+        "copy-start.1": 0,
+        "fusion.1": 30,
+        "all-reduce.1": 30,
+        "fusion.2": 10,
+        "fusion.3": 0,
+        "copy-done.1": 10 + 10 + 10,
+    }
+
+
+COPY_START = "%copy-start.1 = (f32[8]{0}, f32[8]{0:S(1)}, u32[]) copy-start(f32[8]{0:S(1)} %a)"
+COPY_DONE = "%copy-done.1 = f32[8]{0} copy-done((f32[8]{0}, f32[8]{0:S(1)}, u32[]) %copy-start.1)"
+
+
+def test_the_later_start_owns_and_gives_back():
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for index in range(2):
+        host.marker(index, index * 1000, 900)
+        host.call("launch", index * 1000 + 1, 1, correlation_id=index)
+        gpu.kernel("outer", index * 1000, 100, stream="Stream #1", correlation=index)
+        gpu.kernel("inner", index * 1000 + 20, 30, stream="Stream #2", correlation=index)
+    assert owned(space, warmup_steps=0) == {"outer": 70, "inner": 30}
+
+
+def test_a_container_owns_what_no_child_covers():
+    space = Space()
+    tpu = one_step(space)
+    tpu.op("while.1", 0, 100, category="while")
+    tpu.op("fusion.1", 10, 30, category="loop fusion")
+    tpu.op("all-reduce.1", 40, 50, category="all-reduce")
+    assert owned(space, warmup_steps=0) == {"while.1": 20, "fusion.1": 30, "all-reduce.1": 50}
+
+
+def test_whole_periods_count_and_warm_up_does_not():
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(4):
+        tpu.step(index, index * 100, 100)
+        tpu.op("fusion.1", index * 100, 60 if index else 90, category="loop fusion")
+        tpu.op("all-reduce.1", index * 100 + 60, 20, category="all-reduce")
+    summary = summary_of(space.analyse())
+    account = summary.step_account
+    assert account is not None
+    assert (account.basis, account.steps, account.devices) == ("periods", 2, 1)
+    assert account.total_duration == 200.0
+    assert (account.compute_duration, account.exposed_communication_duration) == (120.0, 40.0)
+    assert (account.idle_duration, account.launch_duration) == (40.0, None)
+    rows = {group.canonical_name: group for group in summary.op_groups}
+    assert rows["fusion"].owned_duration == 120.0
+    assert rows["fusion"].owned_per_step_duration == 60.0
+    assert rows["all-reduce"].account_count == 2
+    (gap,) = summary.gap_before_ops
+    assert (gap.account_count, gap.account_gap_duration) == (2, 40.0)
+
+
+def test_a_lone_step_is_each_devices_execution_with_its_launch():
+    space = Space()
+    for ordinal, launch in ((0, 3), (1, 7)):
+        tpu = space.tpu(ordinal)
+        tpu.module("jit_step(7)", 0, 100, run_id=1).module("jit_other(8)", 120, 50)
+        tpu.op("fusion.1", launch, 80, category="loop fusion")
+        tpu.op("fusion.2", launch + 85, 5, category="loop fusion")
+        tpu.op("fusion.9", 120, 5, category="loop fusion")
+    summary = summary_of(space.analyse())
+    account = summary.step_account
+    assert account is not None
+    assert (account.basis, account.steps, account.devices) == ("execution", 1, 2)
+    assert account.total_duration == 200.0
+    assert account.launch_duration == 3 + 7 + 7 + 3
+    assert (account.compute_duration, account.idle_duration) == (170.0, 10.0)
+    assert sum(group.owned_duration or 0 for group in summary.op_groups) == 170.0
+
+
+def test_launches_are_short_where_clocks_drift():
+    """Ops that last longer on the device clock than their execution on the event clock."""
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.module("jit_step(7)", 0, 100, run_id=1)
+    tpu.op("fusion.1", 4, 90, category="loop fusion", device_start=50, device_duration=300)
+    account = summary_of(space.analyse()).step_account
+    assert account is not None
+    assert (account.total_duration, account.launch_duration) == (310.0, 10.0)
+
+
+def test_an_operation_of_the_async_line_alone_is_a_row_of_its_own():
+    space = Space()
+    tpu = one_step(space)
+    tpu.op("fusion.1", 0, 40, category="loop fusion").op("fusion.2", 60, 40, category="loop fusion")
+    tpu.async_op("copy-start.4", 30, 20, name="copy-start.4")
+    summary = summary_of(space.analyse(warmup_steps=0))
+    (row,) = [group for group in summary.op_groups if group.count == 0]
+    assert (row.canonical_name, row.owned_duration, row.exclusive_duration) == (
+        "copy-start",
+        10.0,
+        0.0,
+    )
+    assert all(op.count for op in summary.hot_ops)
+    assert summary.step_account is not None
+    assert summary.step_account.exposed_transfer_duration == 10.0
+
+
+def test_without_steps_there_is_no_account():
+    space = Space()
+    space.gpu(0).kernel("a", 0, 10)
+    summary = summary_of(space.analyse())
+    assert summary.step_account is None
+    assert {group.owned_duration for group in summary.op_groups} == {None}
+    assert not [row for row in summary.device_ledger if row.window == STEADY]
+
+
+# --- against a plain oracle --------------------------------------------------------------------
+
+
+def plain(intervals, low: int, high: int) -> tuple[range, list[int]]:
+    """Instant by instant; an interval is (start, end, term, rank, start of its op)."""
+    owned = [0] * len(intervals)
+    for at in range(low, high):
+        active = [
+            (term, -op_start, rank, index)
+            for index, (start, end, term, rank, op_start) in enumerate(intervals)
+            if start <= at < end
+        ]
+        if active:
+            owned[min(active)[3]] += 1
+    return range(len(intervals)), owned
+
+
+INTERVAL = st.tuples(st.integers(0, 50), st.integers(1, 30), st.integers(0, 3), st.integers(0, 3))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(INTERVAL, max_size=40),
+    st.lists(INTERVAL, max_size=40),
+    st.integers(0, 40),
+    st.integers(0, 50),
+)
+def test_against_the_plain_oracle(pieces, spans, low, length):
+    high = low + length
+    pieces, spans = sorted(pieces), sorted(spans)
+    both = [
+        (s, s + d, term, 100 * rank + i, s) for i, (s, d, term, rank) in enumerate(pieces + spans)
+    ]
+    count = len(pieces)
+    columns = [np.array([row[at] for row in both], np.int64) for at in range(4)]
+    order = np.arange(len(both), dtype=np.int64)
+    found = sweep(
+        columns[0][:count],
+        columns[1][:count],
+        order[:count],
+        columns[0][:count],
+        order[:count],
+        columns[0][count:],
+        columns[1][count:],
+        order[count:],
+        columns[2],
+        columns[3],
+        low,
+        high,
+    )
+    assert found.tolist() == plain(both, low, high)[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["fusion", "ncclDevKernel_AllReduce_x", "MemcpyH2D"]),
+            st.integers(0, 60),
+            st.integers(0, 40),
+            st.sampled_from(["Stream #1", "Stream #2"]),
+            st.integers(0, 2),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_owned_times_sum_to_the_account(kernels):
+    """Steps named by their markers; every term by its ops (the analysis asserts it as well)."""
+    space = Space()
+    host = space.host()
+    for index in range(3):
+        host.marker(index, index * 100, 100)
+    for ordinal in range(2):
+        gpu = space.gpu(ordinal)
+        for number, (name, start, duration, stream, step) in enumerate(kernels):
+            host.call("launch", step * 100 + 50, 1, correlation_id=number)
+            gpu.kernel(name, step * 100 + start, duration, stream=stream, correlation=number)
+    summary = summary_of(space.analyse(warmup_steps=0))
+    account = summary.step_account
+    if account is None:
+        return
+    busy = sum(group.owned_duration or 0.0 for group in summary.op_groups)
+    assert abs(busy + account.idle_duration - account.total_duration) < 1e-6
+    assert abs(sum(f.owned_duration or 0.0 for f in summary.semantic_families) - busy) < 1e-6
+
+
+def test_hosts_add_up():
+    spaces = [Space(), Space()]
+    for space in spaces:
+        tpu = one_step(space)
+        tpu.op("fusion.1", 0, 40, category="loop fusion").op("fusion.2", 60, 40)
+    account = summary_of(*(space.analyse(warmup_steps=0) for space in spaces)).step_account
+    assert account is not None
+    assert (account.devices, account.steps) == (2, 1)
+    # A module execution of 200 us: 40 + 40 of ops, 20 between them, 100 after.
+    assert (account.compute_duration, account.idle_duration, account.launch_duration) == (
+        160.0,
+        40.0,
+        200.0,
+    )
+    assert account.total_duration == 400.0
+
+
+def test_sparse_cores_assist_and_own_nothing():
+    space = Space()
+    one_step(space).op("fusion.1", 0, 40, category="loop fusion")
+    space.tpu(0, core="SparseCore 0").op("lookup.1", 0, 90)
+    summary = summary_of(space.analyse(warmup_steps=0))
+    assert summary.step_account is not None
+    assert (summary.step_account.device_kind, summary.step_account.devices) == ("tpu", 1)
+    rows = {group.canonical_name: group.owned_duration for group in summary.op_groups}
+    assert rows == {"fusion": 40.0, "lookup": 0.0}

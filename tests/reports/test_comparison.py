@@ -1,0 +1,112 @@
+"""A comparison as Markdown."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders_pairs import Work, capture, changed, with_work
+from marin_profile.comparison import compare
+from marin_profile.comparison.model import Comparison
+from marin_profile.reports.comparison import comparison_headline, render_comparison
+from marin_profile.schema import ProfileSummary
+
+
+def another(summary: ProfileSummary) -> ProfileSummary:
+    """As the summary of other bytes, on known hardware."""
+    provenance = summary.trace_provenance.model_copy(update={"trace_sha256": "ab" * 32})
+    return hardware(summary.model_copy(update={"trace_provenance": provenance}))
+
+
+def hardware(summary: ProfileSummary, name: str = "TPU v6 Lite") -> ProfileSummary:
+    run = summary.run_metadata.model_copy(update={"hardware_type": name})
+    return summary.model_copy(update={"run_metadata": run})
+
+
+BEFORE = hardware(capture())
+EXTRA = Work("all-reduce", 9, 90, 7, "all-reduce", "jit(step)/layers/a`|<b>/psum")
+
+
+@pytest.fixture(scope="module")
+def slower() -> Comparison:
+    return compare(BEFORE, another(capture(with_work(EXTRA), period=107)))
+
+
+def test_the_answer_comes_first(slower):
+    answer = render_comparison(slower).split("\n## ", 1)[0].splitlines()
+    assert answer == [
+        "# Comparison",
+        "",
+        "**A step takes 7.00 us longer on each device (+7.0 %): 100.00 us before, 107.00 us after "
+        "(mean over devices, 3 steps against 3).**",
+        "",
+        "Device time: `exposed_communication` +7.00 us.",
+        "",
+        "Regions: <code>jit(step)=&gt;layers=&gt;a&#96;&#124;&lt;b&gt;</code> +7.00 us.",
+        "",
+        "Ops: `all-reduce` (only after) +7.00 us.",
+    ]
+
+
+def test_what_is_not_there_is_not_zero(slower):
+    text = render_comparison(slower)
+    (row,) = [line for line in text.splitlines() if line.startswith("| `all-reduce` | only after")]
+    assert "not present before, 7.00 us after." in text
+    assert "| not present | 7.00 us | +7.00 us | n/a | +100.0 % |" in row
+    assert "+7.00 us has no partner on the other side" in text
+
+
+def test_no_name_is_markup(slower):
+    text = render_comparison(slower)
+    assert "a`|<b>" not in text
+    tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("| ")]
+    assert len(tables) >= 7
+    assert all(len({line.count("|") for line in lines}) == 1 for lines in tables)
+
+
+def test_equal_captures(slower):
+    found = compare(BEFORE, another(capture(renumber=lambda number: number + 1)))
+    assert comparison_headline(found) == (
+        "A step takes as long as before on each device: 100.00 us before, 100.00 us after (3 steps "
+        "against 3)."
+    )
+    assert "Yes: nothing speaks against it." in render_comparison(found)
+
+
+def test_the_same_capture():
+    found = compare(BEFORE, BEFORE)
+    text = render_comparison(found)
+    assert text.splitlines()[2].startswith("**Same capture:")
+    assert "Regions: " not in text.split("\n## ", 1)[0]
+
+
+def test_what_is_not_comparable_is_no_verdict():
+    found = compare(BEFORE, hardware(another(capture(devices=3)), "TPU v5"))
+    answer = render_comparison(found).split("\n## ", 1)[0]
+    assert "**The two are not comparable, so this is no verdict:**" in answer
+    assert "TPU v6 Lite before, TPU v5 after" in answer
+    assert "2 before, 3 after" in answer
+
+
+def test_one_step_on_each_side_says_so():
+    one = hardware(capture(steps=1))
+    found = compare(one, another(capture(changed("fusion", 2, length=12), steps=1)))
+    assert "One step on each side has no statistics" in render_comparison(found)
+
+
+def test_without_steps_it_says_why():
+    old = BEFORE.model_copy(update={"step_account": None})
+    text = render_comparison(compare(old, another(BEFORE)))
+    assert text.splitlines()[2].startswith("**The before summary has no step account")
+    assert "## Where the change is" not in text
+
+
+def test_lists_say_what_they_leave_out(slower):
+    cut = compare(BEFORE, another(capture(with_work(EXTRA), period=107)), top_k=2)
+    text = render_comparison(cut)
+    assert "| (others) |" in text
+    assert "rows left out." in text
+    assert "regions left out." in text
+
+
+def test_same_comparison_same_text(slower):
+    assert render_comparison(slower) == render_comparison(slower.model_copy())
