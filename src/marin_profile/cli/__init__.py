@@ -3,8 +3,9 @@
 Contract
 * One file per verb, loaded when the verb is called; a verb parses, calls the library, prints.
 * Results go to stdout or --output (then its path is printed), notes to stderr.
-* Exit codes: 0 done; 2 usage or an unknown question; 3 not found; 4 broken input or no JAX
-  profile; 5 sound, but cannot answer; 6 a remote service failed; 1 anything else; 130 interrupted.
+* Exit codes: 0 done; 1 the verdict is fail or inconclusive; 2 usage or an unknown question; 3 not
+  found; 4 broken input or no JAX profile; 5 sound, but cannot answer; 6 a remote service failed;
+  1 anything else; 130 interrupted.
 * An error is one sentence on stderr; --debug adds the traceback.
 """
 
@@ -24,6 +25,7 @@ VERBS = {
     "summarize": "Summarize a profile into one JSON file.",
     "report": "Render a summary for people to read.",
     "query": "Ask a summary a question in words.",
+    "track": "Judge a change: is the step slower?",
     "publish": "Publish a summary to W&B.",
     "captures": "List the captures below a folder.",
     "schema": "Print the JSON Schema of a summary.",

@@ -71,11 +71,11 @@ def change_of_quantile(
     phi: Floats,
     noise: NoiseFloor | None = None,
 ) -> Change:
-    """The change of a quantile over all steps; `phi` is the step series' autocorrelation."""
+    """The change of a quantile's logarithm, over all steps; `phi`: the steps' autocorrelation."""
 
     def of(series: Series) -> _Located:
         return _Located(
-            series.quantile(probability),
+            series.log_quantile(probability),
             series.quantile_variance(probability, phi),
             series.degrees_of_freedom(phi),
         )
@@ -122,7 +122,8 @@ def _combine(
         widths = [_half_width(*one, INTERVAL) for one in (within, between)]
         on_captures = np.isinf(widths[0]) | (widths[1] > widths[0])
         error, freedom = (
-            np.where(on_captures, wide, narrow) for wide, narrow in zip(between, within, strict=True)
+            np.where(on_captures, wide, narrow)
+            for wide, narrow in zip(between, within, strict=True)
         )
     return Change(sides[0], sides[1], error, freedom, on_captures, phi)
 

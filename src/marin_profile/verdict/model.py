@@ -34,7 +34,7 @@ class Side(Record):
 
     captures: int
     steps: int
-    steps_per_capture: list[int]
+    steps_per_capture: tuple[int, ...]
     steps_set_aside: int = 0
     step_time: float | None = None
     median: float | None = None
@@ -81,7 +81,7 @@ class Assessment(Record):
     status: Status
     confidence: Literal["likely", "confirmed"]
     sentence: str
-    reasons: list[str] = []
+    reasons: tuple[str, ...] = ()
     basis: Literal["period", "duration"] | None = None
     error_from: Literal["steps", "captures"] | None = None
     before: Side
@@ -94,7 +94,7 @@ class Assessment(Record):
     autocorrelation: float | None = None
     noise_floor: Noise | None = None
     needed: Needed | None = None
-    checks: list[Check] = []
+    checks: tuple[Check, ...] = ()
     thresholds: Thresholds = Thresholds()
     label: str | None = None
 

@@ -55,7 +55,8 @@ def as_difference(change: Change) -> Bounds:
 def as_percent(change: Change) -> Bounds:
     """Of a change of logarithms."""
     logs = as_difference(change)
-    return Bounds(*(100.0 * np.expm1(getattr(logs, field.name)) for field in fields(logs)))
+    with np.errstate(over="ignore"):  # no finite bound then
+        return Bounds(*(100.0 * np.expm1(getattr(logs, field.name)) for field in fields(logs)))
 
 
 def statuses(

@@ -25,8 +25,8 @@ from marin_profile.verdict.student import Floats, incomplete_beta
 LEAST_STEPS = 6
 OUTLYING = 4.0
 MOST_PHI = 0.9
-# Chosen on the table of docs/verdict.md. The degrees of freedom of a variance that stands on n steps
-# of one class and an estimated phi are (n - LOST) / (1 + PHI_COST * (1 + phi) / (1 - phi)).
+# Chosen on the table of docs/verdict.md. The degrees of freedom of a variance that stands on n
+# steps of one class and an estimated phi: (n - LOST) / (1 + PHI_COST * (1 + phi) / (1 - phi)).
 PRIOR_PHI = 0.5
 PRIOR_STEPS = 12.0
 LOST = 3.0
@@ -94,8 +94,10 @@ class Series:
         ratio = (1.0 + phi) / (1.0 - phi)
         return np.asarray(np.maximum(left, 0.5) / (1.0 + PHI_COST * ratio))
 
-    def quantile(self, probability: float) -> Floats:
-        return np.asarray(np.quantile(self.values, probability, axis=1, method="linear"))
+    def log_quantile(self, probability: float) -> Floats:
+        """Of values that are logarithms: interpolated between what they are logarithms of."""
+        plain = np.quantile(np.exp(self.values), probability, axis=1, method="linear")
+        return np.asarray(np.log(plain))
 
     def quantile_variance(self, probability: float, phi: Floats) -> Floats:
         """Maritz and Jarrett's variance of a sample quantile (1978), times the AR(1) factor."""
