@@ -54,7 +54,7 @@ def assess(
         return _blocked(reasons, _unmeasured(before), _unmeasured(after), thresholds)
     sides = [[measure(summary, basis) for summary in side] for side in (before, after)]
     if reasons:
-        described = [_side(side, None) for side in sides]
+        described = [_side([one.lengths for one in side], None) for side in sides]
         return _blocked(reasons, described[0], described[1], thresholds, basis=basis)
     return _judge(sides[0], sides[1], thresholds, basis, noise)
 
@@ -72,8 +72,8 @@ def _judge(
     compared = alike(steps[0], steps[1])
     change = change_of_location(compared[0], compared[1], noise)
     sides = [
-        _side(measured, math.exp(float(value[0])))
-        for measured, value in zip((before, after), (change.before, change.after), strict=True)
+        _side(lengths, math.exp(float(value[0])))
+        for lengths, value in zip(compared, (change.before, change.after), strict=True)
     ]
     if not np.isfinite(change.standard_error[0]):
         return _blocked(
@@ -93,7 +93,7 @@ def _judge(
     own = str(statuses(bounds, threshold)[0])
     on_captures = bool(change.between[0])
     several = min(len(before), len(after)) > 1
-    confidence = "confirmed" if several or (noise is not None and on_captures) else "likely"
+    confidence = "confirmed" if several or noise is not None else "likely"
     step_row = row_of("step_time", own, "%", threshold, bounds).model_copy(
         update={"before": sides[0].step_time, "after": sides[1].step_time}
     )
@@ -190,14 +190,12 @@ def _reasons(
     return found
 
 
-def _side(side: Sequence[Measured], step_time: float | None) -> Side:
+def _side(lengths: Sequence[Series], step_time: float | None) -> Side:
     """`step_time` None: not located, since it is not compared."""
-    lengths = [one.lengths for one in side]
     return Side(
-        captures=len(side),
+        captures=len(lengths),
         steps=sum(series.steps for series in lengths),
         steps_per_capture=[series.steps for series in lengths],
-        steps_set_aside=sum(series.steps - int(series.kept.sum()) for series in lengths),
         step_time=None if step_time is None else round(step_time, DECIMALS),
         median=_quantile(lengths, 0.5),
         p90=_quantile(lengths, 0.9),

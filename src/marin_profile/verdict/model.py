@@ -29,13 +29,12 @@ class Thresholds(Record):
 class Side(Record):
     """The step times of one side; of several captures the geometric means of each one's.
 
-    `step_time` is what the change is a change of: the mean log step time without the
-    `steps_set_aside`, which stand far out; like classes of steps weigh alike on both sides."""
+    `step_time` is what the change is a change of: the trimmed mean of the log step times, like
+    classes of steps weighing alike on both sides."""
 
     captures: int
     steps: int
     steps_per_capture: tuple[int, ...]
-    steps_set_aside: int = 0
     step_time: float | None = None
     median: float | None = None
     p90: float | None = None
