@@ -75,8 +75,8 @@ def _other(row: Check) -> str:
     scale, unit = (1.0, "%") if row.unit == "%" else (100.0, "points")
     change, low, high, threshold = _figures(row, scale)
     return (
-        f"{NAMES[row.check]} rose by {change.lstrip('+')} {unit} (95 % interval {low} to {high}), "
-        f"beyond its threshold of {threshold}"
+        f"{NAMES[row.check]} rose by {change.lstrip('+')} {unit} (95 % interval {low} to {high} "
+        f"{unit}), beyond its threshold of {threshold} {unit}"
     )
 
 
