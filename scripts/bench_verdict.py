@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +33,7 @@ THRESHOLDS = (2.0, 5.0)
 P90_THRESHOLD = 10.0
 SLOWER = 1.5
 STATUSES = ("fail", "warn", "pass", "inconclusive")
+SHORT = ("fail", "warn", "pass", "open")
 
 
 @dataclass(frozen=True)
@@ -60,23 +62,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bench_verdict(options: argparse.Namespace) -> None:
     started = time.perf_counter()
-    print("| CV | phi | slow steps | n | change | threshold | fail | warn | pass | inconclusive |"
-          " coverage |")  # fmt: skip
-    print("|" + "---:|" * 11)
-    rows = []
-    for cell in cells():
-        for row in rows_of(cell, options.runs, options.seed):
-            rows.append(row)
-            print(markdown(row), flush=True)
-    print()
-    print(f"{options.runs:,} runs a cell, seed {options.seed}: ", end="")
-    still = [row for row in rows if row.change == 0]
+    rows = [row for cell in cells() for row in rows_of(cell, options.runs, options.seed)]
+    for change in CHANGES:
+        print("\n".join(markdown([row for row in rows if row.change == change])), end="\n\n")
+    alarms = max(row.statuses["fail"] for row in rows if row.change == 0)
+    coverages = [row.coverage for row in rows]
     print(
-        f"false alarms at most {100 * max(row.statuses['fail'] for row in still):.2f} %, ", end=""
+        f"{options.runs:,} runs a cell, seed {options.seed}: false alarms at most "
+        f"{100 * alarms:.2f} %, coverage {100 * min(coverages):.1f} to {100 * max(coverages):.1f} %"
     )
-    low, high = (pick(row.coverage for row in rows) for pick in (min, max))
-    print(f"coverage {100 * low:.1f} to {100 * high:.1f} %; ", end="")
-    print(f"{time.perf_counter() - started:.0f} s")
+    print(f"{time.perf_counter() - started:.0f} s", file=sys.stderr)
 
 
 def cells() -> Iterator[Cell]:
@@ -84,15 +79,27 @@ def cells() -> Iterator[Cell]:
         yield Cell(*values)
 
 
-def markdown(row: Row) -> str:
-    cell = row.cell
-    slow = f"{100 * cell.slow_share:.0f} %" if cell.slow_share else "none"
-    shares = " | ".join(f"{100 * row.statuses[status]:.1f}" for status in STATUSES)
-    return (
-        f"| {100 * cell.variation:.0f} % | {cell.phi:.1f} | {slow} | {cell.steps} "
-        f"| {100 * row.change:+.0f} % | {row.threshold:.0f} % | {shares} "
-        f"| {100 * row.coverage:.1f} |"
-    )
+def markdown(rows: Sequence[Row]) -> list[str]:
+    """One table: a line for each cell, the statuses for each threshold, in per cent."""
+    headers = [f"{one}, {threshold:.0f} %" for threshold in THRESHOLDS for one in SHORT]
+    titles = ["CV", "phi", "slow", "n", *headers, "coverage"]
+    lines = [
+        f"Change {100 * rows[0].change:+.0f} %:",
+        "",
+        _line(titles),
+        "|---:" * len(titles) + "|",
+    ]
+    for cell, group in itertools.groupby(rows, key=lambda row: row.cell):
+        found = list(group)
+        shares = [f"{100 * row.statuses[status]:.1f}" for row in found for status in STATUSES]
+        slow = f"{100 * cell.slow_share:.0f} %"
+        settings = [f"{100 * cell.variation:.0f} %", f"{cell.phi:.1f}", slow, str(cell.steps)]
+        lines.append(_line([*settings, *shares, f"{100 * found[0].coverage:.1f}"]))
+    return lines
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def rows_of(cell: Cell, runs: int, seed: int) -> Iterator[Row]:

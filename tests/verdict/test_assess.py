@@ -327,6 +327,16 @@ def test_a_noise_floor_confirms_and_widens() -> None:
     assert loud.interval_pct[1] == pytest.approx(100 * math.expm1(log_change + half), rel=1e-6)
 
 
+def test_strong_autocorrelation_is_said() -> None:
+    sides = [capture(noisy(seed, 100, phi=0.9)) for seed in (51, 52)]
+    found = assess(sides[:1], sides[1:])
+    assert found.autocorrelation is not None
+    assert found.autocorrelation > 0.6
+    assert any("hang together" in reason for reason in found.reasons)
+    calm = assess([BEFORE], [capture(noisy(3, 25))])
+    assert not any("hang together" in reason for reason in calm.reasons)
+
+
 def test_each_side_needs_a_summary() -> None:
     with pytest.raises(UsageError):
         assess([], [BEFORE])

@@ -25,6 +25,7 @@ from marin_profile.verdict.noise import NoiseFloor
 from marin_profile.verdict.rules import FAIL, INCONCLUSIVE, WARN, as_percent, statuses
 from marin_profile.verdict.series import LEAST_STEPS, Series
 
+STRONG = 0.6  # an autocorrelation beyond those of docs/verdict.md
 ONE_CAPTURE = (
     "one capture a side: what differs from run to run is not in the interval; several captures a "
     "side, or a history of repeats, bring it in"
@@ -106,7 +107,7 @@ def _judge(
         sentence=sentence.judged(
             status, confidence, (sides[0], sides[1]), error_from, checks, needed
         ),
-        reasons=_reasons(steps, compared, checks, confidence),
+        reasons=_reasons(steps, compared, checks, confidence, float(change.phi[0])),
         basis=basis,
         error_from=error_from,
         before=sides[0],
@@ -173,6 +174,7 @@ def _reasons(
     compared: tuple[Sequence[Series], Sequence[Series]],
     checks: Sequence[Check],
     confidence: str,
+    phi: float,
 ) -> list[str]:
     found = [
         f"{row.check} is beyond its threshold, and its one-sided 99.5 % bound beyond zero"
@@ -184,6 +186,11 @@ def _reasons(
     if compared[0] is not steps[0]:
         found.append(
             "not every capture has the same classes of steps: all steps are compared with all"
+        )
+    if phi >= STRONG:
+        found.append(
+            f"neighbouring steps hang together (autocorrelation {phi:.2f}), so that the interval "
+            "may be too narrow: take several captures a side"
         )
     if confidence == "likely":
         found.append(ONE_CAPTURE)
