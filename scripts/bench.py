@@ -1,11 +1,13 @@
-"""Speed and memory of the command line, as wall seconds, peak RSS and ratios within one run.
+"""Speed and memory of the command line, and the operating curve of the verdict.
 
 Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer-python PYTHON]
+       python scripts/bench.py verdict [--runs 20000] [--seed 1]
 
-The inputs repeat the real TPU v6e capture (MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time; they are
-made once and kept in the cache folder. Each figure is a whole process, files in the page cache and
-compiled code on disk (one unmeasured run first), the best of --repeat runs. --peer-python names an
-interpreter that has marin-core installed: its time and memory for the same file stand beside ours.
+`verdict` is told in bench_verdict.py. `summarize` gives wall seconds, peak RSS and ratios within
+one run. Its inputs repeat the real TPU v6e capture (MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time;
+they are made once and kept in the cache folder. Each figure is a whole process, files in the page
+cache and compiled code on disk (one unmeasured run first), the best of --repeat runs. --peer-python
+names an interpreter that has marin-core installed: its time and memory stand beside ours.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import bench_verdict
 
 CAPTURE = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00"
 QUESTION = "top 5 ops by exclusive time"
@@ -46,7 +50,12 @@ def main() -> None:
     summarize.add_argument(
         "--cache", type=Path, default=Path(tempfile.gettempdir()) / "marin-profile-bench"
     )
-    bench_summarize(parser.parse_args())
+    summarize.set_defaults(run=bench_summarize)
+    verdict = verbs.add_parser("verdict", help="simulated false alarms, power and coverage")
+    bench_verdict.add_arguments(verdict)
+    verdict.set_defaults(run=bench_verdict.bench_verdict)
+    options = parser.parse_args()
+    options.run(options)
 
 
 def bench_summarize(options: argparse.Namespace) -> None:

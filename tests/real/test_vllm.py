@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from marin_profile.verdict import assess
 from real.captures import VLLM_AFTER, VLLM_BEFORE, ledgers, summarize, terms
 
 
@@ -113,3 +114,13 @@ def test_one_step_pretends_no_statistics(request, traces, which, folder, module_
     # The module's own events are longer: they include the launch before the first op.
     assert 0 < sum(module_ms) / 2 - steps.all_steps.median / 1000 < 0.1
     assert any("only one step" in warning for warning in summary.trace_overview.quality_warnings)
+
+
+def test_one_step_a_side_cannot_be_judged(before, after):
+    found = assess([before], [after])
+    assert (found.status, found.reasons) == (
+        "inconclusive",
+        ("one step per side cannot be judged",),
+    )
+    assert found.change_pct == pytest.approx(-2.22, abs=0.01)
+    assert found.interval_pct is None

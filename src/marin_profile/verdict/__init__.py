@@ -1,1 +1,9 @@
-"""Whether a change made the step slower: statistics and the verdict."""
+"""Before and after: is the step slower, by how much, and how sure is that?"""
+
+from __future__ import annotations
+
+from marin_profile.verdict.assess import assess
+from marin_profile.verdict.model import Assessment, Thresholds
+from marin_profile.verdict.noise import NoiseFloor, noise_floor
+
+__all__ = ["Assessment", "NoiseFloor", "Thresholds", "assess", "noise_floor"]

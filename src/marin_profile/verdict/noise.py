@@ -1,27 +1,28 @@
-"""Run-to-run spread of step time."""
+"""How much one configuration varies from run to run, measured on repeats.
+
+Contract: the spread is that of the log step time (a run's median), as a sample standard deviation;
+fewer than three repeats are no measurement.
+"""
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FEWEST_REPEATS = 3
+LEAST_REPEATS = 3
 
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """`log_sd` is the sample standard deviation (n - 1) of the runs' log step times."""
+    """Run-to-run spread (sample sd, n-1) of the log step time of one configuration."""
 
     num_repeats: int
     log_sd: float
 
 
 def noise_floor(log_step_times: Sequence[float]) -> NoiseFloor | None:
-    """The spread over repeats of one configuration; None below three of them."""
-    count = len(log_step_times)
-    if count < FEWEST_REPEATS:
+    """From one log step time a run; None below three runs."""
+    if len(log_step_times) < LEAST_REPEATS:
         return None
-    mean = math.fsum(log_step_times) / count
-    squares = math.fsum((value - mean) ** 2 for value in log_step_times)
-    return NoiseFloor(count, math.sqrt(squares / (count - 1)))
+    return NoiseFloor(len(log_step_times), statistics.stdev(log_step_times))

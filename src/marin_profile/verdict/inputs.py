@@ -1,0 +1,114 @@
+"""What a verdict needs of a summary: step lengths by class, shares per step, and objections.
+
+Contract
+* Only kept steps whose length is known and positive count, in their order.
+* The basis is the period where every capture has one, else the duration where every capture has
+  one (a capture of one step has no period).
+* Shares are of device time from a step's start to the next one's: the devices' idle time between
+  steps belongs to the step before. On the basis of durations they are of the step itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from marin_profile.queries.device_time import SPARSE_CORE, headline_window, ledger_rows
+from marin_profile.schema import ProfileSummary, Step
+from marin_profile.verdict.series import Series
+
+PERIOD, DURATION = "period", "duration"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One capture: log step lengths (microseconds), and shares per step (None: no ledger)."""
+
+    lengths: Series
+    communication: Series | None
+    stall: Series | None
+
+
+def objections(before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]) -> list[str]:
+    """Why these captures cannot be judged; empty if they can."""
+    found = []
+    digests: dict[str, str] = {}
+    for name, summary in _named(before, "before") + _named(after, "after"):
+        if problem := _problem(summary):
+            found.append(f"{name} {problem}")
+        digest = summary.trace_provenance.trace_sha256
+        if digest is not None and digest in digests:
+            found.append(f"{name} is the same capture as {digests[digest]}")
+        elif digest is not None:
+            digests[digest] = name
+    return found
+
+
+def _named(summaries: Sequence[ProfileSummary], side: str) -> list[tuple[str, ProfileSummary]]:
+    if len(summaries) == 1:
+        return [(side, summaries[0])]
+    return [(f"{side} {index}", summary) for index, summary in enumerate(summaries, 1)]
+
+
+def _problem(summary: ProfileSummary) -> str | None:
+    step_time = summary.step_time
+    if summary.trace_overview.suspected_truncation:
+        return "may be truncated"
+    if not step_time.steps and max(step_time.all_steps.count, step_time.steady_state_steps.count):
+        return "was written without its step vector (summarize the profile again)"
+    if not summary.device_ledger:
+        return "holds no device time (host only)"
+    if not any(step.kept for step in step_time.steps):
+        return "holds no steps"
+    return None
+
+
+def basis_of(summaries: Sequence[ProfileSummary]) -> str | None:
+    """The step length that every capture knows; None if there is none."""
+    for basis in (PERIOD, DURATION):
+        if all(_usable(summary, basis) for summary in summaries):
+            return basis
+    return None
+
+
+def measure(summary: ProfileSummary, basis: str) -> Measured:
+    steps = _usable(summary, basis)
+    lengths = Series(
+        np.log([[_length(step, basis) or 0.0 for step in steps]]),
+        tuple(step.step_class or "" for step in steps),
+    )
+    devices = sum(row.kind != SPARSE_CORE for row in ledger_rows(summary, headline_window(summary)))
+    shares = [
+        (step.step_class or "", *_shares(step, basis, devices)) for step in steps if step.ledger
+    ]
+    if not shares:
+        return Measured(lengths, None, None)
+    classes, communication, stall = zip(*shares, strict=True)
+    return Measured(
+        lengths, Series(np.array([communication]), classes), Series(np.array([stall]), classes)
+    )
+
+
+def _usable(summary: ProfileSummary, basis: str) -> list[Step]:
+    return [
+        step for step in summary.step_time.steps if step.kept and (_length(step, basis) or 0.0) > 0
+    ]
+
+
+def _length(step: Step, basis: str) -> float | None:
+    return step.period if basis == PERIOD else step.duration
+
+
+def _shares(step: Step, basis: str, devices: int) -> tuple[float, float]:
+    """Exposed communication and idle time, each over the device time of the step."""
+    ledger = step.ledger
+    assert ledger is not None
+    whole = ledger.window_duration
+    if basis == PERIOD and step.period is not None:
+        whole = max(whole, devices * step.period)
+    if whole <= 0:
+        return 0.0, 0.0
+    idle = ledger.idle_duration + whole - ledger.window_duration
+    return ledger.exposed_communication_duration / whole, idle / whole
