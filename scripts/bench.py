@@ -1,9 +1,10 @@
-"""Speed and memory of the command line, and the operating curve of the verdict.
+"""Speed and memory of the command line, the verdict's operating curve, the callback's cost.
 
 Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer-python PYTHON]
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
+       python scripts/bench.py callback [--captures 5]
 
-`verdict` is told in bench_verdict.py. `summarize` gives wall seconds, peak RSS and ratios within
+`verdict` is told in bench_verdict.py, `callback` in bench_callback.py. `summarize` gives wall seconds, peak RSS and ratios within
 one run. Its inputs repeat the real TPU v6e capture (MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time;
 they are made once and kept in the cache folder. Each figure is a whole process, files in the page
 cache and compiled code on disk (one unmeasured run first), the best of --repeat runs. --peer-python
@@ -25,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import bench_callback
 import bench_verdict
 
 CAPTURE = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00"
@@ -54,6 +56,9 @@ def main() -> None:
     verdict = verbs.add_parser("verdict", help="simulated false alarms, power and coverage")
     bench_verdict.add_arguments(verdict)
     verdict.set_defaults(run=bench_verdict.bench_verdict)
+    callback = verbs.add_parser("callback", help="what a training notices of its callback")
+    bench_callback.add_arguments(callback)
+    callback.set_defaults(run=bench_callback.bench_callback)
     options = parser.parse_args()
     options.run(options)
 

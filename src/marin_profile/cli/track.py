@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
+from marin_profile.cli.judging import (
+    accepted,
+    history_options,
+    recorded_at,
+    threshold_options,
+)
 from marin_profile.cli.options import Verb, emit, note, output_option
 from marin_profile.errors import UsageError
-
-
-def _threshold(name: str, default: float, text: str) -> Any:
-    return click.option(
-        name, type=click.FloatRange(min=0), default=default, show_default=True, help=text
-    )
 
 
 @click.command(cls=Verb)
@@ -21,14 +19,8 @@ def _threshold(name: str, default: float, text: str) -> Any:
     "--before", multiple=True, metavar="F", help="A summary before the change; repeatable."
 )
 @click.option("--after", multiple=True, metavar="F", help="A summary after it; repeatable.")
-@click.option("--label", metavar="L", help="A name for this comparison, kept in the verdict.")
-@_threshold("--max-step-median-regression-pct", 5.0, "Step time: more is a fail, in per cent.")
-@_threshold("--max-step-p90-regression-pct", 10.0, "p90 of the step time, in per cent.")
-@_threshold(
-    "--max-communication-share-regression-abs", 0.05, "Exposed communication, share of device time."
-)
-@_threshold("--max-stall-share-regression-abs", 0.05, "Idle time, share of device time.")
-@click.option("--allow-inconclusive", is_flag=True, help="Exit 0 if the verdict is inconclusive.")
+@history_options
+@threshold_options
 @output_option
 @click.pass_context
 def command(
@@ -36,6 +28,8 @@ def command(
     before: tuple[str, ...],
     after: tuple[str, ...],
     label: str | None,
+    history: str | None,
+    stamp: bool,
     allow_inconclusive: bool,
     output: str | None,
     **thresholds: float,
@@ -45,18 +39,20 @@ def command(
     The verdict is JSON on stdout, its sentence a note on stderr. Exit code 0: pass or warn; 1: fail
     or inconclusive.
     """
-    from marin_profile.schema import load_summary
-    from marin_profile.verdict import Thresholds, assess
-
     if not before or not after:
         raise UsageError("Name summaries with --before and --after.")
-    assessment = assess(
-        [load_summary(path) for path in before],
-        [load_summary(path) for path in after],
-        Thresholds(**thresholds),
-    ).model_copy(update={"label": label})
-    emit(assessment.to_json(), output)
-    note(assessment.sentence)
-    accepted = {"pass", "warn"} | ({"inconclusive"} if allow_inconclusive else set())
-    if assessment.status not in accepted:
+    from marin_profile.schema import load_summary
+    from marin_profile.tracking import record, track
+    from marin_profile.verdict import Thresholds
+
+    one, two = ([load_summary(path) for path in side] for side in (before, after))
+    tracked = track(one, two, Thresholds(**thresholds), label=label, history=history)
+    for line in (*tracked.problems, *tracked.doubts):
+        note(line)
+    emit(tracked.assessment.to_json(), output)
+    note(tracked.assessment.sentence)
+    if history is not None:
+        added = record(history, two, tracked.assessment, recorded_at_utc=recorded_at(stamp))
+        note(f"{added} of {len(two)} captures were new to {history}.")
+    if not accepted(tracked.assessment, allow_inconclusive):
         ctx.exit(1)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.history.student_t import two_sided_p
+from marin_profile.verdict.student import two_sided_p
 
 SHORTEST_SEGMENT = 3
 LARGEST_P = 0.001

@@ -12,7 +12,7 @@ from marin_profile.history.change_points import ChangePoint
 from marin_profile.history.record import Configuration, HistoryRecord
 from marin_profile.history.trends import Group, Slope
 from marin_profile.reports.text import NOT_KNOWN, duration, plural, visible
-from marin_profile.verdict.noise import FEWEST_REPEATS, NoiseFloor
+from marin_profile.verdict.noise import LEAST_REPEATS, NoiseFloor
 
 _HASH = 12
 _TIME_SOURCES = {"folder": " (folder)", "summary": " (summarized)", "recorded": " (recorded)"}
@@ -79,7 +79,7 @@ def noise(group: Group) -> str:
             "captures repeat each other"
         )
     since = " since the last change" if group.changes else ""
-    return f"noise floor not known: fewer than {FEWEST_REPEATS} repeats{since}"
+    return f"noise floor not known: fewer than {LEAST_REPEATS} repeats{since}"
 
 
 def _noise(floor: NoiseFloor) -> str:

@@ -147,7 +147,9 @@ class _Subprocess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=_environment(),
-                start_new_session=True,
+                # Out of reach of Ctrl-C, but in the session of training: a session of its own would
+                # get a share of the processors of its own (autogroup), however nice it is.
+                process_group=0,
             )
 
     def wait(self, timeout: float) -> bool:

@@ -144,8 +144,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _limit(seconds: float, memory_gb: float) -> None:
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
+    _yield_to_training()
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, lambda *_: _over_time(seconds))
         signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -159,6 +158,15 @@ def _limit(seconds: float, memory_gb: float) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     except (ImportError, OSError, ValueError) as error:
         _note(f"memory is not limited: {error}")
+
+
+def _yield_to_training() -> None:
+    """Run only where a processor has nothing else to do; if that cannot be asked for, be nice."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    except (AttributeError, OSError):
+        if hasattr(os, "nice"):
+            os.nice(NICENESS)
 
 
 def _over_time(seconds: float) -> None:

@@ -73,6 +73,13 @@ def t_tail(t: ArrayLike, df: ArrayLike) -> Floats:
     return 0.5 * _incomplete_beta(0.5 * df, 0.5, df / whole, t * t / whole)
 
 
+def two_sided_p(t: float, df: float) -> float:
+    """P(|T| >= |t|); 0 for infinite t."""
+    if t == 0 or math.isinf(t):
+        return 0.0 if t else 1.0
+    return 2.0 * float(t_tail(abs(t), df))
+
+
 def t_quantile(probability: float, df: ArrayLike) -> Floats:
     """The t with P(T <= t) = probability, for 0.5 < probability < 1 and df >= 1.
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from marin_profile.history.student_t import two_sided_p
+from marin_profile.verdict.student import two_sided_p
 
 
 @pytest.mark.parametrize("t", [0.0, 1e-6, 0.3, 1.0, 2.5, -40.0, 1e5])

@@ -1,0 +1,132 @@
+"""`marin-profile bundle`: captures before and after a change -> one folder with the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from marin_profile.cli.judging import (
+    accepted,
+    history_options,
+    recorded_at,
+    require_sides,
+    threshold_options,
+)
+from marin_profile.cli.options import Verb, note, top_k_option
+from marin_profile.errors import UsageError
+
+if TYPE_CHECKING:
+    from marin_profile.inputs import Input, Kind, Wandb
+    from marin_profile.schema import ProfileSummary
+
+_KINDS: dict[Kind, tuple[str, str]] = {
+    "run_target": ("T", "A W&B run {}: its id, entity/project/run_id, or its URL."),
+    "artifact": ("REF", "A W&B artifact {}."),
+    "profile_dir": ("DIR", "A profile folder {}."),
+    "summary": ("F", "A summary {}."),
+}
+_SIDES = {"before": "before the change", "after": "after it"}
+
+
+def _side_options(command: Any) -> Any:
+    for side, when in reversed(_SIDES.items()):
+        for kind, (metavar, text) in reversed(_KINDS.items()):
+            name = f"--{side}-{kind.replace('_', '-')}"
+            help_text = text.format(when) + " Repeatable."
+            option = click.option(name, metavar=metavar, multiple=True, help=help_text)
+            command = option(command)
+    return command
+
+
+@click.command(cls=Verb)
+@_side_options
+@click.option("--output-dir", metavar="D", help="Where the bundle goes; one there is replaced.")
+@click.option("--entity", metavar="E", help="W&B entity, where a name does not tell it.")
+@click.option("--project", metavar="P", help="W&B project, where a name does not tell it.")
+@click.option("--alias", metavar="A", help="Take W&B artifacts with this alias or version.")
+@click.option(
+    "--download-root", metavar="D", help="Where W&B downloads go; default: the user's cache."
+)
+@click.option(
+    "--warmup-steps",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="How many steps at the start of each window to leave out.",
+)
+@click.option(
+    "--strict-provenance",
+    is_flag=True,
+    help="Exit 1 if there is any doubt that the captures can be compared.",
+)
+@top_k_option(10, "How many rows a list of the comparison holds.")
+@history_options
+@threshold_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    output_dir: str | None,
+    entity: str | None,
+    project: str | None,
+    alias: str | None,
+    download_root: str | None,
+    warmup_steps: int,
+    strict_provenance: bool,
+    top_k: int,
+    label: str | None,
+    history: str | None,
+    stamp: bool,
+    allow_inconclusive: bool,
+    **options: Any,
+) -> None:
+    """Put the answer to "what did my change do?" into one folder.
+
+    It holds summaries and reports of both sides, compare.json, track.json, a manifest, and
+    compare_report.md, which leads with the answer. Of several captures a side the median one is
+    compared op by op, all of them are judged. Exit code as of track.
+    """
+    from marin_profile.inputs import Input, Wandb
+
+    sides = {
+        side: [Input(kind, value) for kind in _KINDS for value in options.pop(f"{side}_{kind}")]
+        for side in _SIDES
+    }
+    require_sides(sides["before"], sides["after"], "with --before-... and --after-...")
+    if output_dir is None:
+        raise UsageError("Name the folder of the bundle with --output-dir.")
+    wandb = Wandb(entity, project, alias, download_root)
+    before, after = (_load_all(side, inputs, warmup_steps, wandb) for side, inputs in sides.items())
+    from marin_profile.bundle import COMPARE_REPORT_FILE, make_bundle, write_bundle
+    from marin_profile.tracking import record
+    from marin_profile.verdict import Thresholds
+
+    made = make_bundle(
+        before, after, Thresholds(**options), label=label, history=history, top_k=top_k
+    )
+    tracked = made.tracked
+    for line in (*tracked.problems, *tracked.doubts):
+        note(line)
+    write_bundle(made.files, Path(output_dir))
+    if history is not None:
+        added = record(history, after, tracked.assessment, recorded_at_utc=recorded_at(stamp))
+        note(f"{added} of {len(after)} captures were new to {history}.")
+    note(tracked.assessment.sentence)
+    click.echo(str(Path(output_dir) / COMPARE_REPORT_FILE))
+    objects = strict_provenance and (tracked.doubts or tracked.same_capture)
+    if objects or not accepted(tracked.assessment, allow_inconclusive):
+        ctx.exit(1)
+
+
+def _load_all(
+    side: str, inputs: list[Input], warmup_steps: int, wandb: Wandb
+) -> list[ProfileSummary]:
+    from marin_profile.inputs import load
+
+    loaded = []
+    for given in inputs:
+        note(f"{side}: reading {given.value}")
+        loaded.append(load(given, warmup_steps=warmup_steps, wandb=wandb, say=note))
+    return loaded

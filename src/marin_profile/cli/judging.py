@@ -1,0 +1,78 @@
+"""What the verbs that judge a change share: thresholds, history, and what a verdict exits with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from marin_profile.errors import UsageError
+
+if TYPE_CHECKING:
+    from marin_profile.verdict import Assessment
+
+
+def _threshold(name: str, default: float, text: str) -> Any:
+    return click.option(
+        name, type=click.FloatRange(min=0), default=default, show_default=True, help=text
+    )
+
+
+_THRESHOLDS = (
+    _threshold("--max-step-median-regression-pct", 5.0, "Step time: more is a fail, in per cent."),
+    _threshold("--max-step-p90-regression-pct", 10.0, "p90 of the step time, in per cent."),
+    _threshold(
+        "--max-communication-share-regression-abs",
+        0.05,
+        "Exposed communication, share of device time.",
+    ),
+    _threshold("--max-stall-share-regression-abs", 0.05, "Idle time, share of device time."),
+    click.option(
+        "--allow-inconclusive", is_flag=True, help="Exit 0 if the verdict is inconclusive."
+    ),
+)
+_HISTORY = (
+    click.option("--label", metavar="L", help="A name for what is measured, kept in the verdict."),
+    click.option(
+        "--history",
+        metavar="H",
+        help="Take the noise floor from this history, and append the captures after the change.",
+    ),
+    click.option("--stamp", is_flag=True, help="Record the clock's time in the history."),
+)
+
+
+def _all(options: tuple[Any, ...]) -> Callable[[Any], Any]:
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+threshold_options = _all(_THRESHOLDS)
+history_options = _all(_HISTORY)
+
+
+def recorded_at(stamp: bool) -> str | None:
+    """The clock's time, if it was asked for."""
+    if not stamp:
+        return None
+    from datetime import UTC, datetime
+
+    from marin_profile.assemble.identity import utc_text
+
+    return utc_text(datetime.now(UTC))
+
+
+def accepted(assessment: Assessment, allow_inconclusive: bool) -> bool:
+    """Whether the verdict lets a change pass."""
+    fine = {"pass", "warn"} | ({"inconclusive"} if allow_inconclusive else set())
+    return assessment.status in fine
+
+
+def require_sides(before: object, after: object, how: str) -> None:
+    if not before or not after:
+        raise UsageError(f"Name at least one capture before and one after the change, {how}.")
