@@ -4,11 +4,12 @@ Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py callback [--captures 5]
 
-`verdict` is told in bench_verdict.py, `callback` in bench_callback.py. `summarize` gives wall seconds, peak RSS and ratios within
-one run. Its inputs repeat the real TPU v6e capture (MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time;
-they are made once and kept in the cache folder. Each figure is a whole process, files in the page
-cache and compiled code on disk (one unmeasured run first), the best of --repeat runs. --peer-python
-names an interpreter that has marin-core installed: its time and memory stand beside ours.
+`verdict` is told in bench_verdict.py, `callback` in bench_callback.py. `summarize` gives wall
+seconds, peak RSS and ratios within one run. Its inputs repeat the real TPU v6e capture
+(MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time; they are made once and kept in the cache folder. Each
+figure is a whole process, files in the page cache and compiled code on disk (one unmeasured run
+first), the best of --repeat runs. --peer-python names an interpreter that has marin-core installed:
+its time and memory stand beside ours.
 """
 
 from __future__ import annotations
