@@ -1,15 +1,16 @@
-"""Speed and memory of the command line, the verdict's operating curve, the callback's cost.
+"""Speed and memory, the verdict's operating curve and false alarms, the callback's cost.
 
 Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer-python PYTHON]
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py callback [--captures 5]
+       python scripts/bench.py repeats [--captures 40] [--keep DIR]
 
-`verdict` is told in bench_verdict.py, `callback` in bench_callback.py. `summarize` gives wall
-seconds, peak RSS and ratios within one run. Its inputs repeat the real TPU v6e capture
-(MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time; they are made once and kept in the cache folder. Each
-figure is a whole process, files in the page cache and compiled code on disk (one unmeasured run
-first), the best of --repeat runs. --peer-python names an interpreter that has marin-core installed:
-its time and memory stand beside ours.
+`verdict` is told in bench_verdict.py, `callback` in bench_callback.py, `repeats` in
+bench_repeats.py. `summarize` gives wall seconds, peak RSS and ratios within one run. Its inputs
+repeat the real TPU v6e capture (MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time; they are made once and
+kept in the cache folder. Each figure is a whole process, files in the page cache and compiled code
+on disk (one unmeasured run first), the best of --repeat runs. --peer-python names an interpreter
+that has marin-core installed: its time and memory stand beside ours.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bench_callback
+import bench_repeats
 import bench_verdict
 
 CAPTURE = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00"
@@ -60,6 +62,9 @@ def main() -> None:
     callback = verbs.add_parser("callback", help="what a training notices of its callback")
     bench_callback.add_arguments(callback)
     callback.set_defaults(run=bench_callback.bench_callback)
+    repeats = verbs.add_parser("repeats", help="the verdict on real captures of one program")
+    bench_repeats.add_arguments(repeats)
+    repeats.set_defaults(run=bench_repeats.bench_repeats)
     options = parser.parse_args()
     options.run(options)
 
