@@ -41,6 +41,7 @@ from marin_profile.levanter.publish import wandb_run
 CONFIG = Path(__file__).parent.parent / "configs" / "demo.yaml"
 REPORT_LINES = 40
 BLOCK = 32768
+NEARLY_NOTHING = 1e-6
 QUESTIONS = (
     "what are the top 5 ops by exclusive time?",
     "is communication or compute dominating, and which collective is worst?",
@@ -55,6 +56,9 @@ class ModelConfig:
     hidden: int = 512
     blocks: int = 2
     sequence_length: int = 64
+    # Deliberate changes for scripts/real_change.py; at 0 the program is as without them.
+    slow_region_repeats: int = 0  # products more in mlp_up of block_0
+    extra_psums: int = 0  # all-reduces more, one after the other
 
     @property
     def Vocab(self) -> hax.Axis:
@@ -85,20 +89,25 @@ class Block(eqx.Module):
     norm: hax.nn.LayerNorm
     up: hax.nn.Linear
     down: hax.nn.Linear
+    repeats: int = eqx.field(static=True)
 
     @staticmethod
-    def init(config: ModelConfig, key) -> "Block":
+    def init(config: ModelConfig, key, repeats: int) -> "Block":
         up_key, down_key = jax.random.split(key)
         return Block(
             norm=hax.nn.LayerNorm.init(config.Features),
             up=hax.nn.Linear.init(config.Features, config.Hidden, key=up_key),
             down=hax.nn.Linear.init(config.Hidden, config.Features, key=down_key),
+            repeats=repeats,
         )
 
     def __call__(self, x):
         with jax.named_scope("norm"):
             h = self.norm(x)
         with jax.named_scope("mlp_up"):
+            for _ in range(self.repeats):
+                # Each product needs the one before it, so that XLA can neither merge nor drop it.
+                h = h + NEARLY_NOTHING * hax.max(self.up(h), self.up.Out)
             h = hax.nn.gelu(self.up(h))
         with jax.named_scope("mlp_down"):
             return x + self.down(h)
@@ -108,14 +117,19 @@ class NextToken(eqx.Module):
     embedding: hax.nn.Embedding
     blocks: list[Block]
     head: hax.nn.Linear
+    extra_psums: int = eqx.field(static=True)
 
     @staticmethod
     def init(config: ModelConfig, key) -> "NextToken":
         embed_key, head_key, *block_keys = jax.random.split(key, config.blocks + 2)
         return NextToken(
             embedding=hax.nn.Embedding.init(config.Vocab, config.Features, key=embed_key),
-            blocks=[Block.init(config, k) for k in block_keys],
+            blocks=[
+                Block.init(config, k, config.slow_region_repeats if i == 0 else 0)
+                for i, k in enumerate(block_keys)
+            ],
             head=hax.nn.Linear.init(config.Features, config.Vocab, key=head_key),
+            extra_psums=config.extra_psums,
         )
 
     @named_call
@@ -139,7 +153,26 @@ def loss_fn(model: NextToken, batch: Example, *, key=None):
     Vocab = model.embedding.Vocab
     with jax.named_scope("loss"):
         targets = hax.nn.one_hot(batch.targets, Vocab, dtype=logits.dtype)
-        return hax.nn.cross_entropy_loss(logits, Vocab, targets)
+        loss = hax.nn.cross_entropy_loss(logits, Vocab, targets)
+    if model.extra_psums:
+        with jax.named_scope("extra_psums"):
+            loss = loss + NEARLY_NOTHING * summed_often(logits.array, model.extra_psums)
+    return loss
+
+
+def summed_often(values: jax.Array, times: int) -> jax.Array:
+    """Sums over the devices `times` times, each needing the one before and what a device holds
+    itself, so that XLA can neither merge nor drop one."""
+    by_device = jax.sharding.PartitionSpec("data")
+
+    def on_device(own: jax.Array) -> jax.Array:
+        total = own
+        for _ in range(times):
+            total = jax.lax.pmean(total, "data") + NEARLY_NOTHING * own
+        return total
+
+    summed = jax.shard_map(on_device, in_specs=by_device, out_specs=by_device)
+    return jax.numpy.mean(summed(jax.lax.stop_gradient(values)))
 
 
 def made_up_text(config: ModelConfig, count: int) -> list[Example]:

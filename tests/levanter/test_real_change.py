@@ -1,0 +1,43 @@
+"""A real slowdown of the demo model, through trainings and the command line: is it found?"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from needs import needs_levanter
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "real_change.py"
+
+pytestmark = [
+    needs_levanter,
+    pytest.mark.slow,
+    # Its trainings are timed: one worker must hold them.
+    pytest.mark.xdist_group("levanter-real-change"),
+]
+
+
+def test_the_bundle_names_the_slow_region_first_and_fails_confirmed(tmp_path):
+    # Two runs a side leave two degrees of freedom, so the change must be large to be certain.
+    command = [sys.executable, str(SCRIPT), "--keep", str(tmp_path), "--only", "slow_region"]
+    command += ["--runs", "2", "--kept-steps", "8", "--size", "40"]
+    subprocess.run(command, check=True, timeout=300)
+    bundle = tmp_path / "bundle_slow_region"
+    compared, judged = (
+        json.loads((bundle / f"{name}.json").read_text()) for name in ("compare", "track")
+    )
+    assert (judged["status"], judged["confidence"]) == ("fail", "confirmed")
+    assert judged["error_from"] == "captures"
+    first, second = compared["attribution"]["regions"]["rows"][:2]
+    assert "=>block_0=>mlp_up" in first["name"]
+    assert first["delta"] > abs(second["delta"])
+    (line,) = [
+        line
+        for line in (bundle / "compare_report.md").read_text().splitlines()
+        if line.startswith("Regions: ")
+    ]
+    assert "=>block_0=>mlp_up" in line.partition(",")[0]
+    statuses = [json.loads(line)["status"] for line in (tmp_path / "history.jsonl").open()]
+    assert statuses == ["fail", "fail"]
