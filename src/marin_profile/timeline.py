@@ -117,9 +117,10 @@ class Sparse:
 class Timeline:
     """One host's events. See the module docstring for units, clocks and order.
 
-    `hlo` maps a program id to its instructions by name. `profile_start_ns` and `profile_stop_ns`
-    are epoch nanoseconds where the file tells them. `dropped` counts events left out, by reason;
-    `notes` are warnings for people, one sentence each.
+    `hlo` maps the id that a program is registered under to its instructions by name, `hlo_modules`
+    to the name of its module ("" if the file does not say). `profile_start_ns` and
+    `profile_stop_ns` are epoch nanoseconds where the file tells them. `dropped` counts events left
+    out, by reason; `notes` are warnings for people, one sentence each.
     """
 
     source_format: str
@@ -139,6 +140,7 @@ class Timeline:
     hlo: Mapping[int, Mapping[str, HloInstruction]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    hlo_modules: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     hostname: str = ""
     profile_start_ns: int | None = None
     profile_stop_ns: int | None = None

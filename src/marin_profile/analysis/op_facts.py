@@ -1,16 +1,16 @@
 """What is known of each op, from its stats, its HLO text and the HLO protos, in this order.
 
 Contract: one OpFacts per row of the Timeline's op table, at the same index. An instruction of an
-HLO proto is looked up by program id and name, since module names repeat.
+HLO proto is looked up by program (see `programs`) and name, since module names repeat.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from marin_profile.analysis.planes import GPU, plane_kind
+from marin_profile.analysis.programs import registered_programs
 from marin_profile.classify import (
     GROUP_TRANSFER,
     UNKNOWN_TRANSFER,
@@ -81,8 +81,19 @@ class OpFacts:
 
 def op_facts(timeline: Timeline) -> tuple[OpFacts, ...]:
     line_names = _line_names_by_op(timeline)
+    names = {program_id: timeline.hlo_modules.get(program_id, "") for program_id in timeline.hlo}
+    programs = registered_programs(timeline.ops, names)
+
+    def instruction(op: Op) -> HloInstruction | None:
+        """Looked up by program and name: names of modules and of ops repeat."""
+        if op.program_id is None:
+            return None
+        program_id = programs.get((op.module, op.program_id))
+        module = timeline.hlo[program_id] if program_id is not None else {}
+        return module.get(op.hlo_op or op.name)
+
     facts = tuple(
-        _facts(op, timeline.hlo, line_names.get(index)) for index, op in enumerate(timeline.ops)
+        _facts(op, instruction(op), line_names.get(index)) for index, op in enumerate(timeline.ops)
     )
     return _with_directions(facts)
 
@@ -118,8 +129,7 @@ def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
     return names
 
 
-def _facts(op: Op, hlo: Mapping[int, Mapping[str, HloInstruction]], stream: str | None) -> OpFacts:
-    instruction = _instruction(op, hlo)
+def _facts(op: Op, instruction: HloInstruction | None, stream: str | None) -> OpFacts:
     op_class = classify_op(
         op.name if stream is not None else op.hlo_op or op.name,
         category=op.category,
@@ -152,12 +162,6 @@ def _facts(op: Op, hlo: Mapping[int, Mapping[str, HloInstruction]], stream: str 
         or (instruction.replica_groups if instruction else ()),
         has_hlo=bool(op.hlo_op or op.long_name or op.category),
     )
-
-
-def _instruction(op: Op, hlo: Mapping[int, Mapping[str, HloInstruction]]) -> HloInstruction | None:
-    """Looked up by program id and name: module names repeat."""
-    module = hlo.get(op.program_id) if op.program_id is not None else None
-    return module.get(op.hlo_op or op.name) if module else None
 
 
 def _scope(op: Op, instruction: HloInstruction | None) -> tuple[tuple[str, ...], str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 import numpy as np
@@ -103,9 +103,11 @@ def _assemble(
     events = EventColumns.read(buffer, planes)
     window = None
     hlo: dict[int, dict[str, HloInstruction]] = {}
+    hlo_modules: dict[int, str] = {}
     for plane in planes:
         if plane.name == METADATA_PLANE:
-            hlo.update(_hlo_modules(buffer, plane))
+            for program_id, name, instructions in _hlo_modules(buffer, plane):
+                hlo[program_id], hlo_modules[program_id] = instructions, name
         elif plane.name == ENVIRONMENT_PLANE:
             window = _window(plane.decoded_stats(buffer))
     notes = list(events.notes)
@@ -128,6 +130,7 @@ def _assemble(
             for plane in planes
         ),
         hlo=hlo,
+        hlo_modules=hlo_modules,
         hostname=hostname,
         window=window,
         notes=tuple(notes),
@@ -135,20 +138,21 @@ def _assemble(
     )
 
 
-def _hlo_modules(buffer: Buffer, plane: RawPlane) -> dict[int, dict[str, HloInstruction]]:
-    modules = {}
+def _hlo_modules(
+    buffer: Buffer, plane: RawPlane
+) -> Iterator[tuple[int, str, dict[str, HloInstruction]]]:
+    """Program id, name and instructions of each module."""
     for key, span in plane.metadata.items():
         for number, _, stat in fields(buffer, span):
             if number != 5:
                 continue
             for tag, _, content in fields(buffer, stat):
                 if tag == 6:
-                    instructions = read_hlo_proto(buffer, content[0], content[1])
-                    modules[_program_id(buffer, span, key)] = instructions
-    return modules
+                    yield *_program(buffer, span, key), read_hlo_proto(buffer, *content)
 
 
-def _program_id(buffer: Buffer, metadata: Span, key: int) -> int:
+def _program(buffer: Buffer, metadata: Span, key: int) -> tuple[int, str]:
     """A module is registered as "jit_f(<program id>)"; its map key says the same."""
-    match = _PROGRAM_ID.search(first_text(buffer, metadata, 2))
-    return int(match.group(1)) if match else key % (1 << 64)
+    name = first_text(buffer, metadata, 2)
+    match = _PROGRAM_ID.search(name)
+    return (int(match.group(1)), name[: match.start()]) if match else (key % (1 << 64), "")
