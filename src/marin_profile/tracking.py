@@ -3,7 +3,8 @@
 Contract
 * Whether the captures can be compared is asked first, of every capture against the first one
   before; what blocks makes the verdict inconclusive, with the reason.
-* The noise floor comes from the history's repeats of the configuration before the change.
+* The noise floor comes from the history's repeats of the configuration before the change, without
+  the captures that are judged: they count once.
 * `record` appends one record for each capture after the change: those before are in the history
   from when they were judged themselves. Nothing is appended twice.
 """
@@ -44,7 +45,7 @@ def track(
 
     Raises UsageError without a summary on each side, and what `history.store.read` raises.
     """
-    noise, problems = _noise(history, before, label)
+    noise, problems = _noise(history, before, after, label)
     blocking, notes, same = _doubts(before, after)
     assessment = assess(before, after, thresholds, not_comparable=blocking, noise=noise)
     return Tracked(
@@ -81,12 +82,16 @@ def record(
 
 
 def _noise(
-    history: str | None, before: Sequence[ProfileSummary], label: str | None
+    history: str | None,
+    before: Sequence[ProfileSummary],
+    after: Sequence[ProfileSummary],
+    label: str | None,
 ) -> tuple[NoiseFloor | None, tuple[str, ...]]:
     if history is None or not before:
         return None, ()
     known = read(history, missing_ok=True)
-    return noise_floor(matching_repeats(known, before[0], label)), known.problems
+    repeats = matching_repeats(known, before[0], label, judged=(*before, *after))
+    return noise_floor(repeats), known.problems
 
 
 def _doubts(

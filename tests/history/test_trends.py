@@ -79,6 +79,14 @@ def test_a_shift_is_no_noise() -> None:
     )
 
 
+def test_captures_that_are_judged_are_no_repeats() -> None:
+    provenance = SUMMARY.trace_provenance.model_copy(update={"trace_sha256": f"{2:064x}"})
+    other = SUMMARY.model_copy(update={"trace_provenance": provenance})
+    records = [point(at, 1000.0 + at) for at in range(4)]
+    found = matching_repeats(history(records), SUMMARY, "main", judged=[SUMMARY, other])
+    assert found == [math.log(1000.0 + at) for at in (0, 1, 3)]
+
+
 def test_without_config_or_label_there_are_no_repeats() -> None:
     records = [point(at, label=None) for at in range(5)]
     assert matching_repeats(history(records), SUMMARY) == []

@@ -64,18 +64,17 @@ def groups_of(history: History) -> list[Group]:
 
 
 def matching_repeats(
-    history: History, summary: ProfileSummary, label: str | None = None
+    history: History,
+    summary: ProfileSummary,
+    label: str | None = None,
+    judged: Iterable[ProfileSummary] = (),
 ) -> list[float]:
-    """Log median step times (us) of the history's repeats of this summary's configuration, other
-    captures only: what `noise_floor` takes."""
+    """Log median step times (us) of the history's repeats of this summary's configuration: what
+    `noise_floor` takes. Its own capture and those of `judged` are left out."""
     wanted = record_of(summary, label=label)
+    own = {one.trace_provenance.trace_sha256 for one in (summary, *judged)} - {None}
     same = [record for record in history.records if record.configuration == wanted.configuration]
-    others = [
-        record
-        for record in same
-        if record.trace_sha256 is None or record.trace_sha256 != wanted.trace_sha256
-    ]
-    return _repeats(others)
+    return _repeats([record for record in same if record.trace_sha256 not in own])
 
 
 def _group(configuration: Configuration, records: Sequence[HistoryRecord]) -> Group:
