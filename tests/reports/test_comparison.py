@@ -47,6 +47,13 @@ def test_the_answer_comes_first(slower):
     ]
 
 
+def test_a_collective_is_named_as_such():
+    more = Work("psum_invariant", 9, 90, 7, "all-reduce", "jit(step)/loss/psum")
+    text = render_comparison(compare(BEFORE, another(capture(with_work(more), period=107))))
+    assert "Ops: `psum_invariant` (all-reduce, only after) +7.00 us." in text
+    assert "| `psum_invariant` (all-reduce) | only after |" in text
+
+
 def test_what_is_not_there_is_not_zero(slower):
     text = render_comparison(slower)
     (row,) = [line for line in text.splitlines() if line.startswith("| `all-reduce` | only after")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from marin_profile.classify import COLLECTIVES
 from marin_profile.comparison.model import (
     Change,
     Comparison,
@@ -111,8 +112,16 @@ def _name(row: SplitRow) -> str:
         return prose(row.name)
     if not isinstance(row, OpRow):
         return code(row.name)
-    manner = ", ".join(filter(None, (row.match.replace("_", " "), _pass(row))))
+    manner = ", ".join(filter(None, (_collective(row), row.match.replace("_", " "), _pass(row))))
     return f"{_op_names(row)} ({prose(manner)})"
+
+
+def _collective(row: OpRow) -> str:
+    """Of a row of one kind of collective, that kind, unless its ops' names say so."""
+    ops = (*row.before_ops, *row.after_ops)
+    kinds = {op.category for op in ops}
+    kind = kinds.pop() if len(kinds) == 1 else ""
+    return kind if kind in COLLECTIVES and any(kind not in op.canonical_name for op in ops) else ""
 
 
 def _pass(row: OpRow) -> str:
@@ -220,6 +229,8 @@ def _ops(comparison: Comparison) -> list[str]:
         named = _op_names(row) if isinstance(row, OpRow) and row.match not in _NO_OPS else None
         if isinstance(row, OpRow) and row.match == "same_kind":
             named = f"{prose(row.name)}: {_op_names(row)}"
+        elif named and isinstance(row, OpRow) and _collective(row):
+            named += f" ({_collective(row)})"
         rows.append(
             [
                 named or prose(row.name),
