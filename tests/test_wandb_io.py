@@ -562,6 +562,10 @@ def test_names_and_hashes() -> None:
         {"a": {"c": 3, "d": 2}, "b": 1}
     )
     assert artifact.config_hash({}) == "44136fa355b3678a"
+    kept = {"a": 1, "b": [2], "c": {"e": 0.5}}
+    assert artifact.config_hash({"a": 1.0, "b": (2.0,), "c": {"d": {}, "e": 0.5}}) == (
+        artifact.config_hash(kept)
+    )
 
 
 def test_metadata_of_a_summary() -> None:

@@ -47,7 +47,6 @@ def test_repeats_are_of_the_same_configuration_and_basis() -> None:
         {"label": "other"},
         {"label": None},
         {"hardware_type": "TPU v5"},
-        {"config_hash": "ff"},
         {"mesh_or_topology": "1x2"},
         {"num_devices": 4},
         {"time_basis": "duration"},
@@ -63,6 +62,15 @@ def test_repeats_are_of_the_same_configuration_and_basis() -> None:
     ]
     strangers = [point(at + 2, **({"median": 5.0} | changes)) for at, changes in enumerate(others)]
     assert repeats(point(0, 1000.0), *strangers, point(1, 1010.0)) == pytest.approx([1000, 1010])
+
+
+def test_a_label_stands_for_the_config_which_holds_the_runs_id() -> None:
+    assert len(repeats(point(0), point(1, config_hash="ff"))) == 2
+    summary = SUMMARY.model_copy(
+        update={"run_metadata": SUMMARY.run_metadata.model_copy(update={"config_hash": "aa"})}
+    )
+    records = [point(at, label=None, config_hash=name) for at, name in enumerate(("aa", "ff"))]
+    assert len(matching_repeats(history(records), summary)) == 1
 
 
 def test_one_capture_is_one_repeat_and_fails_whatever_else_is_said_of_it() -> None:
