@@ -97,9 +97,7 @@ def _taken_beside(folder: str, chosen: Capture) -> list[str]:
     parent, _, name = root.rpartition("/")
     if path_parts(folder) != path_parts(root) or path_parts(parent)[-2:] != PROFILE_FOLDERS:
         return []
-    for group in taken_together(
-        [s for s in sessions_below(parent, files_below(parent)) if s.hosts]
-    ):
+    for group in _groups(parent):
         beside = [session.name for session in group if session.name != name]
         if len(beside) < len(group) and beside:
             return [
@@ -127,9 +125,7 @@ def from_file(path: str, file_format: str) -> Capture:
 def capture_with(session: str, root: str) -> Capture:
     """The capture below `root` that the session's folder is part of."""
     wanted = path_parts(session)
-    for group in taken_together(
-        [s for s in sessions_below(plain(root), files_below(root)) if s.hosts]
-    ):
+    for group in _groups(root):
         if any(path_parts(member.folder) == wanted for member in group):
             return _capture(group)
     raise _nothing_in(session)
