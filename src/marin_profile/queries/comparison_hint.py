@@ -9,8 +9,10 @@ from marin_profile.schema import ProfileSummary
 def run(summary: ProfileSummary, parameters: Parameters) -> CannotAnswer:
     return CannotAnswer(
         "One summary describes one capture; change over time needs a second one.",
-        "Summarize the capture before and the one after; 'marin-profile compare --before F "
-        "--after F' then tells what changed.",
+        "Capture before and after the change; 'marin-profile bundle --before-profile-dir DIR "
+        "--after-profile-dir DIR --output-dir D' then tells whether the step is slower, how sure "
+        "that is, and what accounts for it. For summaries, 'marin-profile track --before F --after "
+        "F' tells only whether, 'marin-profile compare --before F --after F' only what changed.",
     )
 
 
