@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from marin_profile.comparison import Comparison, compare
     from marin_profile.pipeline import SummarizeOptions, summarize, summarize_capture
     from marin_profile.queries import answer, list_queries
-    from marin_profile.reports import render_change, render_comparison, render_markdown
+    from marin_profile.reports import render_comparison, render_markdown
+    from marin_profile.reports.verdict import render_change
     from marin_profile.schema import ProfileSummary, load_summary
     from marin_profile.tracking import track
     from marin_profile.verdict import assess
@@ -26,7 +27,7 @@ _HOMES = {
     "compare": "marin_profile.comparison",
     "list_queries": "marin_profile.queries",
     "load_summary": "marin_profile.schema",
-    "render_change": "marin_profile.reports",
+    "render_change": "marin_profile.reports.verdict",
     "render_comparison": "marin_profile.reports",
     "render_markdown": "marin_profile.reports",
     "summarize": "marin_profile.pipeline",

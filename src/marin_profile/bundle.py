@@ -27,7 +27,8 @@ from marin_profile.comparison import Comparison, compare
 from marin_profile.errors import UsageError
 from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.queries.device_time import step_length
-from marin_profile.reports import render_change, render_markdown
+from marin_profile.reports import render_markdown
+from marin_profile.reports.verdict import render_change
 from marin_profile.schema import ProfileSummary, canonical_json
 from marin_profile.storage import is_url, plain
 from marin_profile.tracking import Tracked, track
