@@ -1,4 +1,4 @@
-"""Captures and a history -> a verdict and its record: what blocks, what the noise floor is made of."""
+"""Captures and a history -> a verdict and its record: doubts, the noise floor, what is kept."""
 
 from __future__ import annotations
 

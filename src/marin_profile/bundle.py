@@ -87,8 +87,9 @@ def bundle_folder(named: str) -> Path:
         )
     folder = Path(os.path.realpath(plain(named)))
     with _named_errors(folder):
-        if folder.exists() and not folder.is_dir():
-            raise UsageError(f"{folder} is a file; name a folder for the bundle.")
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
+        if not nearest.is_dir():
+            raise UsageError(f"{nearest} is a file; name a folder for the bundle.")
         foreign = _foreign(folder)
     if foreign is not None:
         raise UsageError(

@@ -117,7 +117,8 @@ def largest_parts(comparison: Comparison) -> list[str]:
 
 
 def _leading(split: Split) -> list[SplitRow]:
-    rows = [row for row in split.rows if row.delta]
+    """The largest first; the ledger's terms come in an order of their own."""
+    rows = sorted((row for row in split.rows if row.delta), key=lambda row: -abs(row.delta or 0.0))
     least = LEAST_NAMED * abs(rows[0].delta or 0.0) if rows else 0.0
     return [row for row in rows[:MOST_NAMED] if abs(row.delta or 0.0) >= least]
 

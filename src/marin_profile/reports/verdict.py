@@ -51,8 +51,10 @@ def _how_sure(assessment: Assessment) -> list[str]:
             f" From run to run the step time varies by {100 * noise.log_sd:.1f} % "
             f"({noise.num_repeats} repeats in the history)."
         )
-    # Without checks nothing was judged, and the sentence gives the reasons.
-    reasons = assessment.reasons if assessment.checks else ()
+    # The sentence has told what blocks, and the table of checks will tell what is beyond its
+    # threshold.
+    told = tuple(check.check for check in assessment.checks)
+    reasons = [one for one in assessment.reasons if told and not one.startswith(told)]
     return [*lines, *([""] if reasons else []), *(f"- {prose(one, None)}" for one in reasons)]
 
 
