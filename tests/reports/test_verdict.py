@@ -100,10 +100,10 @@ def test_noise_floor_label_and_note_are_told():
 
 def test_below_the_answer_stands_only_what_it_does_not_say():
     found = assess([BEFORE], [SLOWER])
-    assert [reason.split(" ")[0] for reason in found.reasons] == ["step_time", "one"]
+    assert [reason.split(" ")[0] for reason in found.reasons] == ["step_time", "step_p90", "one"]
     head = page(SLOWER).split("\n## ")[0]
     bullets = [line for line in head.splitlines() if line.startswith("- ")]
-    assert bullets == [f"- {found.reasons[1]}"]
+    assert bullets == [f"- {found.reasons[2]}"]
 
 
 def test_what_differs_too_much_is_said_once_in_the_answer():
