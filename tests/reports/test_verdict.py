@@ -90,10 +90,10 @@ def test_noise_floor_label_and_note_are_told():
     found = assess([BEFORE], [SLOWER], noise=noise).model_copy(update={"label": "a|<b>"})
     text = render_change(found, compare(BEFORE, SLOWER), SLOWER, note="Compared are these.")
     head = text.split("\n## ")[0]
-    assert "Measured: a\\|\\<b\\>." in head
+    assert "Label: a\\|\\<b\\>." in head
     assert "\nCompared are these.\n" in head
     assert (
-        "Judged: 1 capture with 25 steps before, 1 capture with 25 steps after. From run to run "
+        "Measured: 1 capture with 25 steps before, 1 capture with 25 steps after. From run to run "
         "the step time varies by 2.1 % (5 repeats in the history)."
     ) in head
 

@@ -29,7 +29,7 @@ _KINDS: dict[Kind, tuple[str, str]] = {
     "profile_dir": ("DIR", "A profile folder {}."),
     "summary": ("F", "A summary {}."),
 }
-_SIDES = {"before": "before the change", "after": "after it"}
+_SIDES = {"before": "before the change", "after": "after the change"}
 
 
 def _side_options(command: Any) -> Any:

@@ -29,7 +29,7 @@ def render_change(
     captures the comparison is of."""
     lines = ["# Before and after", "", f"**{prose(assessment.sentence, None)}**", ""]
     if assessment.label is not None:
-        lines += [f"Measured: {prose(assessment.label)}.", ""]
+        lines += [f"Label: {prose(assessment.label)}.", ""]
     lines += [prose(note), ""] if note else []
     lines += [prose(comparison_headline(comparison), None), *largest_parts(comparison), ""]
     lines += [*_how_sure(assessment), ""]
@@ -44,7 +44,7 @@ def render_change(
 
 def _how_sure(assessment: Assessment) -> list[str]:
     """How much was measured, and what else there is to say than the sentence does."""
-    lines = [f"Judged: {_size(assessment.before)} before, {_size(assessment.after)} after."]
+    lines = [f"Measured: {_size(assessment.before)} before, {_size(assessment.after)} after."]
     noise = assessment.noise_floor
     if noise is not None:
         lines[0] += (
