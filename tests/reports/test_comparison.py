@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from builders_pairs import Work, capture, changed, with_work
+from builders_pairs import PROGRAM, Work, capture, changed, with_work
 from marin_profile.comparison import compare
 from marin_profile.comparison.model import Comparison
 from marin_profile.reports.comparison import comparison_headline, render_comparison
@@ -45,6 +47,15 @@ def test_the_answer_comes_first(slower):
         "",
         "Ops: `all-reduce` (only after) +7.00 us.",
     ]
+
+
+def test_the_largest_part_is_named_first_and_small_ones_not_at_all():
+    """1 us of embedding (a hundredth) is less than a tenth of 14 us of idle time."""
+    works = [replace(w, length=11) if w.name == "fusion" and w.number == 1 else w for w in PROGRAM]
+    works = [replace(w, start=w.start + 1) if w.start >= 12 else w for w in works]
+    found = compare(BEFORE, another(capture([*works, EXTRA], period=122)))
+    text = render_comparison(found)
+    assert "\nDevice time: `idle` +14.00 us, `exposed_communication` +7.00 us.\n" in text
 
 
 def test_what_is_not_there_is_not_zero(slower):
