@@ -210,6 +210,26 @@ def test_a_run_and_its_artifact_give_the_same_summary(
     }
 
 
+def test_a_bundle_of_an_artifact_and_a_run(loopback: Loopback, call: Call, tmp_path: Path) -> None:
+    """Three steps before and four after are too few for a verdict, but not for a comparison."""
+    out = tmp_path / "out"
+    result = call(
+        *("bundle", "--before-artifact", f"{CAPTURE}:v0", "--after-run-target", RUN),
+        *("--download-root", tmp_path / "root", "--output-dir", out),
+    )
+    assert (result.exit_code, result.stdout) == (1, f"{out}/compare_report.md\n"), result.stderr
+    assert f"{CAPTURE}:v1 was downloaded to {tmp_path}/root" in result.stderr
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["status"] == "inconclusive"
+    for side, version in (("before", "v0"), ("after", "v1")):
+        [source] = manifest[side]
+        assert (source["artifact_ref"], source["run_path"]) == (f"{CAPTURE}:{version}", RUN)
+        assert source["config_hash"] == artifact.config_hash(CONFIG)
+    after = parse_summary((out / "after/profile_summary.json").read_text())
+    assert without_run(after) == loopback.expected()
+    assert after.run_metadata.hardware_type == "TPU v6e"
+
+
 @pytest.mark.parametrize("alias", ["first", "v0"])
 def test_an_alias_names_an_older_capture(
     loopback: Loopback, call: Call, tmp_path: Path, alias: str
@@ -562,6 +582,10 @@ def test_names_and_hashes() -> None:
         {"a": {"c": 3, "d": 2}, "b": 1}
     )
     assert artifact.config_hash({}) == "44136fa355b3678a"
+    kept = {"a": 1, "b": [2], "c": {"e": 0.5}}
+    assert artifact.config_hash({"a": 1.0, "b": (2.0,), "c": {"d": {}, "e": 0.5}}) == (
+        artifact.config_hash(kept)
+    )
 
 
 def test_metadata_of_a_summary() -> None:

@@ -13,20 +13,26 @@ if TYPE_CHECKING:
     from marin_profile.pipeline import SummarizeOptions, summarize, summarize_capture
     from marin_profile.queries import answer, list_queries
     from marin_profile.reports import render_comparison, render_markdown
+    from marin_profile.reports.verdict import render_change
     from marin_profile.schema import ProfileSummary, load_summary
+    from marin_profile.tracking import track
+    from marin_profile.verdict import assess
 
 _HOMES = {
     "Comparison": "marin_profile.comparison",
     "ProfileSummary": "marin_profile.schema",
     "SummarizeOptions": "marin_profile.pipeline",
     "answer": "marin_profile.queries",
+    "assess": "marin_profile.verdict",
     "compare": "marin_profile.comparison",
     "list_queries": "marin_profile.queries",
     "load_summary": "marin_profile.schema",
+    "render_change": "marin_profile.reports.verdict",
     "render_comparison": "marin_profile.reports",
     "render_markdown": "marin_profile.reports",
     "summarize": "marin_profile.pipeline",
     "summarize_capture": "marin_profile.pipeline",
+    "track": "marin_profile.tracking",
 }
 
 __all__ = [
@@ -35,13 +41,16 @@ __all__ = [
     "SummarizeOptions",
     "__version__",
     "answer",
+    "assess",
     "compare",
     "list_queries",
     "load_summary",
+    "render_change",
     "render_comparison",
     "render_markdown",
     "summarize",
     "summarize_capture",
+    "track",
 ]
 
 

@@ -2,8 +2,9 @@
 what accounts for it.
 
 Contract
-* The folder is complete or absent: it is written beside its place and renamed into it. A bundle
-  that is there is replaced; any other folder that holds something is left alone, with an error.
+* The folder is complete or absent: it is written beside its place, in a hidden folder, and renamed
+  into it. A bundle that is there is replaced; a folder that holds anything else is left alone, with
+  an error.
 * Of several captures a side, the one with the median step time is compared op by op; all of them
   are judged.
 * Same inputs, same bytes: nothing in it depends on the clock or on where it lies.
@@ -12,24 +13,29 @@ Contract
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from marin_profile.comparison import Comparison, compare
 from marin_profile.errors import UsageError
 from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
-from marin_profile.history.record import record_of
+from marin_profile.queries.device_time import step_length
 from marin_profile.reports import render_markdown
 from marin_profile.reports.verdict import render_change
 from marin_profile.schema import ProfileSummary, canonical_json
+from marin_profile.storage import is_url, plain
 from marin_profile.tracking import Tracked, track
 from marin_profile.verdict import Thresholds
 
-SCHEMA_VERSION = "profile_bundle.v1"
+_FAMILY = "profile_bundle."
+SCHEMA_VERSION = f"{_FAMILY}v1"
 COMPARE_FILE, TRACK_FILE, MANIFEST_FILE = "compare.json", "track.json", "manifest.json"
 COMPARE_REPORT_FILE = "compare_report.md"
 
@@ -64,46 +70,104 @@ def make_bundle(
             files[f"{folder}/{REPORT_FILE}"] = render_markdown(summary)
     files[COMPARE_FILE] = comparison.to_json()
     files[TRACK_FILE] = tracked.assessment.to_json()
-    files[COMPARE_REPORT_FILE] = render_change(tracked.assessment, comparison, after[chosen[1]])
+    files[COMPARE_REPORT_FILE] = render_change(
+        tracked.assessment, comparison, after[chosen[1]], note=_compared(before, after, chosen)
+    )
     files[MANIFEST_FILE] = canonical_json(_manifest(tracked, chosen, before, after, files))
     return Bundle(tracked, comparison, files)
 
 
-def write_bundle(files: Mapping[str, str], output_dir: Path) -> None:
-    """Put the files into `output_dir`, all or none. Raises UsageError."""
-    target = Path(os.path.abspath(output_dir))
-    if target.exists() and not _may_be_replaced(target):
-        raise UsageError(f"{target} holds something else than a bundle; name another folder.")
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+def bundle_folder(named: str) -> Path:
+    """The folder a bundle may be put in place of. Raises UsageError where there is something else:
+    worth asking before the captures are read."""
+    if is_url(plain(named)):
+        raise UsageError(
+            f"{named} is a URL, but a bundle is put in place as a whole, which takes a local "
+            "folder; name one, and copy it afterwards."
+        )
+    folder = Path(os.path.realpath(plain(named)))
+    with _named_errors(folder):
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
+        if not nearest.is_dir():
+            raise UsageError(f"{nearest} is a file; name a folder for the bundle.")
+        foreign = _foreign(folder)
+    if foreign is not None:
+        raise UsageError(
+            f"{folder} holds {foreign}, which is no part of a bundle; name another folder."
+        )
+    return folder
+
+
+def write_bundle(files: Mapping[str, str], output_dir: str) -> Path:
+    """Put the files into the folder, all or none; the folder. Raises UsageError."""
+    target = bundle_folder(output_dir)
+    with _named_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+        new, old = beside / "new", beside / "old"
+        try:
+            for name, text in files.items():
+                (new / name).parent.mkdir(parents=True, exist_ok=True)
+                (new / name).write_bytes(text.encode())
+            if target.exists():
+                target.rename(old)
+            new.rename(target)
+        finally:
+            if old.exists() and not target.exists():
+                old.rename(target)
+            shutil.rmtree(beside, ignore_errors=True)
+    return target
+
+
+@contextmanager
+def _named_errors(folder: Path) -> Iterator[None]:
     try:
-        for name, text in files.items():
-            path = beside / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        if target.exists():
-            target.rename(old)
-        beside.rename(target)
+        yield
     except OSError as error:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}.") from error
 
 
-def _may_be_replaced(folder: Path) -> bool:
-    return folder.is_dir() and (
-        (folder / MANIFEST_FILE).is_file() or next(folder.iterdir(), None) is None
-    )
+def _foreign(folder: Path) -> str | None:
+    """Something in the folder that no bundle put there, or None."""
+    if not folder.exists() or not os.listdir(folder):
+        return None
+    known = _files_of_bundle(folder / MANIFEST_FILE)
+    kept_up = {str(parent) for name in known for parent in PurePath(name).parents}
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    return min(found - known - kept_up, default=None)
+
+
+def _files_of_bundle(manifest: Path) -> set[str]:
+    """The files that a bundle's manifest lists, and itself; nothing if it is none."""
+    try:
+        told = json.loads(manifest.read_bytes())
+        if str(told["schema_version"]).startswith(_FAMILY):
+            return {*map(str, told["files"]), manifest.name}
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        pass
+    return set()
 
 
 def _median_capture(side: Sequence[ProfileSummary]) -> int:
     """Which capture has the median step time, of two the shorter one; without any the first."""
-    lengths = [(record_of(summary).median, at) for at, summary in enumerate(side)]
-    known = sorted((length, at) for length, at in lengths if length is not None)
+    known = sorted(
+        (length[1].median, at)
+        for at, summary in enumerate(side)
+        if (length := step_length(summary)) is not None and length[1].median is not None
+    )
     return known[(len(known) - 1) // 2][1] if known else 0
+
+
+def _compared(
+    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary], chosen: Sequence[int]
+) -> str | None:
+    """Which captures are compared op by op, where there was a choice."""
+    if len(before) == len(after) == 1:
+        return None
+    return (
+        f"Compared op by op are the captures of median step time: before {chosen[0] + 1} of "
+        f"{len(before)}, after {chosen[1] + 1} of {len(after)}."
+    )
 
 
 def _manifest(

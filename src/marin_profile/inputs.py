@@ -7,12 +7,19 @@ What was chosen on the way is told to `say`, one sentence each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from marin_profile.schema import ProfileSummary
 
+if TYPE_CHECKING:
+    from marin_profile.sources import Capture
+    from marin_profile.wandb_in import Fetched
+
 Kind = Literal["summary", "profile_dir", "artifact", "run_target"]
+Say = Callable[[str], None]
+Working = Callable[["Capture"], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -32,16 +39,36 @@ class Wandb:
 
 
 def load(
-    given: Input, *, warmup_steps: int, wandb: Wandb, say: Callable[[str], None]
+    given: Input,
+    *,
+    warmup_steps: int,
+    wandb: Wandb,
+    say: Say,
+    working: Working = lambda capture: nullcontext(),
 ) -> ProfileSummary:
-    """Raises what reading, summarising or fetching raises."""
+    """The summary; `working(capture)` is entered while a profile is read.
+
+    Raises what reading, summarising or fetching raises.
+    """
     if given.kind == "summary":
         from marin_profile.schema import load_summary
 
         return load_summary(given.value)
     if given.kind == "profile_dir":
-        return _summarised(given.value, warmup_steps, say)
-    from marin_profile.wandb_in import fetch, with_metadata
+        return _summarised(given.value, warmup_steps, say, working)
+    from marin_profile.wandb_in import with_metadata
+
+    fetched = fetch_named(given, wandb, say)
+    summary = fetched.summary
+    if summary is None:
+        assert fetched.folder is not None
+        summary = _summarised(fetched.folder, warmup_steps, say, working)
+    return with_metadata(summary, fetched.metadata)
+
+
+def fetch_named(given: Input, wandb: Wandb, say: Say) -> Fetched:
+    """Fetch an artifact or a run. Raises what `wandb_in.fetch` raises."""
+    from marin_profile.wandb_in import fetch
     from marin_profile.wandb_io import be_quiet
 
     be_quiet()
@@ -55,17 +82,15 @@ def load(
     )
     for line in fetched.notes:
         say(line)
-    if fetched.summary is not None:
-        return with_metadata(fetched.summary, fetched.metadata)
-    assert fetched.folder is not None
-    return with_metadata(_summarised(fetched.folder, warmup_steps, say), fetched.metadata)
+    return fetched
 
 
-def _summarised(folder: str, warmup_steps: int, say: Callable[[str], None]) -> ProfileSummary:
+def _summarised(folder: str, warmup_steps: int, say: Say, working: Working) -> ProfileSummary:
     from marin_profile.pipeline import SummarizeOptions, summarize_capture
     from marin_profile.sources import resolve
 
     capture, notes = resolve(profile_dir=folder)
     for line in notes:
         say(line)
-    return summarize_capture(capture, SummarizeOptions(warmup_steps=warmup_steps))
+    with working(capture):
+        return summarize_capture(capture, SummarizeOptions(warmup_steps=warmup_steps))

@@ -1,36 +1,46 @@
 """Summaries before and after a change, and a history -> a verdict, and its record in the history.
 
 Contract
-* Whether the captures can be compared is asked first, of every capture against the first one
-  before; what blocks makes the verdict inconclusive, with the reason.
+* Whether the captures can be compared is asked first; what blocks makes the verdict inconclusive,
+  with the reason.
 * The noise floor comes from the history's repeats of the configuration before the change, without
-  the captures that are judged: they count once.
+  the captures that are judged: they speak for themselves, and judging them twice gives the same.
 * `record` appends one record for each capture after the change: those before are in the history
   from when they were judged themselves. Nothing is appended twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from marin_profile.comparison import comparability
-from marin_profile.history.record import record_of
-from marin_profile.history.store import append, read
+from marin_profile.comparison.model import Doubt
+from marin_profile.history.record import HistoryRecord, record_of
+from marin_profile.history.store import History, append, read
 from marin_profile.history.trends import matching_repeats
 from marin_profile.schema import ProfileSummary
-from marin_profile.verdict import Assessment, Thresholds, assess
-from marin_profile.verdict.noise import NoiseFloor, noise_floor
+from marin_profile.verdict import Assessment, NoiseFloor, Thresholds, assess, noise_floor
+from marin_profile.verdict.noise import LEAST_REPEATS
+
+# What `assess` finds itself, and says of which capture.
+_FOUND_IN_THE_SUMMARIES = frozenset({"truncation", "host_only", "steps"})
 
 
 @dataclass(frozen=True)
 class Tracked:
-    """The verdict, what it rests on, and what the history's reader should know."""
+    """The verdict. `blocking` and `notes` are the doubts whether the captures can be compared (the
+    verdict names the blocking ones); `history_notes` say what the history gave and what in it
+    cannot be read. One sentence each."""
 
     assessment: Assessment
-    doubts: tuple[str, ...]
-    same_capture: bool
-    problems: tuple[str, ...]
+    blocking: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    history_notes: tuple[str, ...] = ()
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        return (*self.blocking, *self.notes)
 
 
 def track(
@@ -45,14 +55,25 @@ def track(
 
     Raises UsageError without a summary on each side, and what `history.store.read` raises.
     """
-    noise, problems = _noise(history, before, after, label)
-    blocking, notes, same = _doubts(before, after)
-    assessment = assess(before, after, thresholds, not_comparable=blocking, noise=noise)
+    noise: NoiseFloor | None = None
+    history_notes: tuple[str, ...] = ()
+    if history is not None and before:
+        noise, history_notes = _noise(read(history, missing_ok=True), before, after, label)
+    doubts = _doubts(before, after)
+    reasons = [
+        sentence.removesuffix(".")
+        for sentence, doubt in doubts.items()
+        if doubt.severity == "blocking" and doubt.about not in _FOUND_IN_THE_SUMMARIES
+    ]
+    assessment = assess(before, after, thresholds, not_comparable=reasons, noise=noise)
+    blocking = [text for text, doubt in doubts.items() if doubt.severity == "blocking"]
+    if _holds_one_twice([*before, *after]):
+        blocking.insert(0, "One capture is named twice.")
     return Tracked(
         assessment=assessment.model_copy(update={"label": label}),
-        doubts=(*blocking, *notes),
-        same_capture=same,
-        problems=problems,
+        blocking=tuple(blocking),
+        notes=tuple(text for text, doubt in doubts.items() if doubt.severity == "note"),
+        history_notes=history_notes,
     )
 
 
@@ -63,8 +84,9 @@ def record(
     *,
     recorded_at_utc: str | None = None,
 ) -> int:
-    """Append the captures after the change with their verdict; how many were new."""
-    known = {found.trace_sha256 for found in read(history, missing_ok=True).records}
+    """Append the captures after the change with their verdict; how many were new. A capture that
+    the history holds under the same configuration and label stays as it was first judged."""
+    known = {_identity(found) for found in read(history, missing_ok=True).records}
     added = 0
     for summary in after:
         made = record_of(
@@ -74,40 +96,84 @@ def record(
             confidence=assessment.confidence,
             recorded_at_utc=recorded_at_utc,
         )
-        if made.trace_sha256 is not None and made.trace_sha256 in known:
+        if _identity(made) in known:
             continue
         append(history, made)
+        known.add(_identity(made))
         added += 1
     return added
 
 
+def _identity(made: HistoryRecord) -> object:
+    """Without a digest a capture is told by all that is known of itself."""
+    if made.trace_sha256 is not None:
+        return made.configuration, made.trace_sha256
+    not_of_itself = dict.fromkeys(("status", "confidence", "recorded_at_utc"))
+    return made.model_copy(update=not_of_itself).content_hash
+
+
 def _noise(
-    history: str | None,
+    history: History,
     before: Sequence[ProfileSummary],
     after: Sequence[ProfileSummary],
     label: str | None,
 ) -> tuple[NoiseFloor | None, tuple[str, ...]]:
-    if history is None or not before:
-        return None, ()
-    known = read(history, missing_ok=True)
-    repeats = matching_repeats(known, before[0], label, judged=(*before, *after))
-    return noise_floor(repeats), known.problems
+    """The noise floor, and what to say about it and the history."""
+    judged = _digests([*before, *after])
+    others = tuple(one for one in history.records if one.trace_sha256 not in judged)
+    repeats = matching_repeats(History(others), before[0], label)
+    floor = noise_floor(repeats)
+    if floor is not None:
+        told = (
+            f"The noise floor is {100 * floor.log_sd:.1f} % from run to run, by "
+            f"{floor.num_repeats} repeats in the history."
+        )
+    elif not record_of(before[0], label=label).configuration.is_known:
+        told = (
+            "The history gives no noise floor: neither a config hash nor a label says what the "
+            "captures before the change measure; name it with --label."
+        )
+    else:
+        told = (
+            f"The history gives no noise floor yet: it takes {LEAST_REPEATS} repeats of the "
+            f"configuration before the change, and there are {len(repeats)} besides what is judged."
+        )
+    return floor, (*history.problems, told)
 
 
-def _doubts(
-    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]
-) -> tuple[list[str], list[str], bool]:
-    """What blocks, what a reader should know, and whether both sides share a capture."""
-    blocking: dict[str, None] = {}
-    notes: dict[str, None] = {}
-    for other in (*before[1:], *after):
-        for doubt in comparability(before[0], other).doubts:
-            (blocking if doubt.severity == "blocking" else notes).setdefault(doubt.sentence)
-    digests = [
-        {s.trace_provenance.trace_sha256 for s in side if s.trace_provenance.trace_sha256}
-        for side in (before, after)
+def _digests(summaries: Sequence[ProfileSummary]) -> list[str]:
+    known = (summary.trace_provenance.trace_sha256 for summary in summaries)
+    return [digest for digest in known if digest is not None]
+
+
+def _holds_one_twice(summaries: Sequence[ProfileSummary]) -> bool:
+    digests = _digests(summaries)
+    return len(digests) != len(set(digests))
+
+
+def _doubts(before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]) -> dict[str, Doubt]:
+    """Each doubt by its sentence; one that is not about all captures says which it is about."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    doubts: dict[str, Doubt] = {}
+    pairs = list(_pairs(len(before), len(after)))
+    for one, two in pairs:
+        for doubt in comparability(before[one], after[two]).doubts:
+            found.setdefault(doubt.sentence, []).append((one, two))
+            doubts[doubt.sentence] = doubt
+    return {
+        sentence if where == pairs else f"{_named(where)}: {sentence}": doubts[sentence]
+        for sentence, where in found.items()
+    }
+
+
+def _pairs(before: int, after: int) -> Iterator[tuple[int, int]]:
+    """Every capture with the first one of the other side: if each pair can be compared, all can."""
+    yield from ((one, 0) for one in range(before if after else 0))
+    yield from ((0, two) for two in range(1, after if before else 0))
+
+
+def _named(pairs: Sequence[tuple[int, int]]) -> str:
+    sides = [
+        ", ".join(str(at + 1) for at in sorted(set(side))) for side in zip(*pairs, strict=True)
     ]
-    shared = bool(digests[0] & digests[1])
-    if shared:
-        blocking = {"Both sides hold the same capture.": None, **blocking}
-    return list(blocking), list(notes), shared
+    return f"Before {sides[0]}, after {sides[1]}"

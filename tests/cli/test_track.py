@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from builders_verdict import capture, noisy
+from marin_profile.history import append, read, record_of
 from marin_profile.schema import load_summary
+from marin_profile.storage import write_file
 from marin_profile.verdict import Thresholds, assess
 
 Call = Callable[..., Any]
@@ -83,3 +85,83 @@ def test_usage(call: Call, paths: dict[str, Path], tmp_path: Path) -> None:
     both = ("--before", paths["before"], "--after", paths["same"])
     assert call("track", *both, *negative).exit_code == 2
     assert call("track", "--before", paths["before"], "--after", tmp_path / "no").exit_code == 3
+
+
+def test_summaries_and_history_may_be_urls(call: Call, paths: dict[str, Path]) -> None:
+    for name in ("before", "slower"):
+        write_file(f"memory://track/{name}.json", paths[name].read_bytes())
+    named = {
+        "memory://track/{}.json": "memory://track/history",
+        f"file://{paths['before'].parent}/{{}}.json": f"file://{paths['before'].parent}/h.jsonl",
+    }
+    expected = call("track", "--before", paths["before"], "--after", paths["slower"])
+    for form, history in named.items():
+        sides = ("--before", form.format("before"), "--after", form.format("slower"))
+        result = call("track", *sides, "--history", history)
+        assert (result.stdout, result.exit_code) == (expected.stdout, 1)
+        [record] = read(history).records
+        assert (record.status, record.confidence) == ("fail", "likely")
+
+
+def test_what_differs_too_much_is_inconclusive(call: Call, paths: dict[str, Path]) -> None:
+    other = load_summary(paths["same"])
+    run = other.run_metadata.model_copy(update={"hardware_type": "TPU v4", "num_hosts": 2})
+    paths["same"].write_text(other.model_copy(update={"run_metadata": run}).to_json())
+    sides = ("--before", paths["before"], "--after", paths["same"])
+    result = call("track", *sides)
+    sentence = "Inconclusive: Hardware differs: TPU v6 Lite before, TPU v4 after."
+    assert json.loads(result.stdout)["sentence"] == sentence
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"note: Number of hosts differs: 1 before, 2 after.\nnote: {sentence}\n"
+    )
+    assert call("track", *sides, "--allow-inconclusive").exit_code == 0
+
+
+def test_the_history_gives_the_noise_floor_and_takes_the_capture(
+    call: Call, paths: dict[str, Path], tmp_path: Path
+) -> None:
+    history = tmp_path / "h.jsonl"
+    for seed in (31, 32, 33):
+        repeat = capture(noisy(seed, 25))
+        record = record_of(repeat, label="pull", status="pass")
+        # The builder's statistics are the same for all; a capture's own median would vary.
+        append(str(history), record.model_copy(update={"median": 1000.0 + seed}))
+    with history.open("ab") as stream:
+        stream.write(b'{"torn')
+    options = ("--history", history, "--label", "pull", "--allow-inconclusive")
+    sides = ("--before", paths["before"], "--after", paths["same"])
+    first = call("track", *sides, *options)
+    found = json.loads(first.stdout)
+    assert (found["status"], found["confidence"]) == ("pass", "confirmed")
+    assert found["noise_floor"]["num_repeats"] == 3
+    notes = first.stderr.splitlines()
+    assert notes[0] == (
+        f"note: {history}, line 4 (the last; its writer was stopped) is left out: it is torn or "
+        "damaged, not JSON."
+    )
+    assert notes[1].startswith("note: The noise floor is 0.1 % from run to run, by 3 repeats")
+    assert notes[2] == f"note: {history}: 1 capture after the change appended."
+    assert notes[3] == f"note: {found['sentence']}"
+
+    again = call("track", *sides, *options, "--stamp")
+    assert again.stdout == first.stdout
+    assert f"note: {history}: 0 captures after the change appended; 1 were there." in again.stderr
+    records = read(str(history)).records
+    assert [one.status for one in records] == ["pass"] * 4
+    assert [one.recorded_at_utc for one in records] == [None] * 4
+
+    call("track", "--before", paths["before"], "--after", paths["slower"], *options, "--stamp")
+    stamps = [one.recorded_at_utc for one in read(str(history)).records]
+    [stamp] = [one for one in stamps if one is not None]
+    assert (len(stamps), stamp[-1]) == (5, "Z")
+
+
+def test_a_history_that_cannot_be_read_is_said_before_anything_is_written(
+    call: Call, paths: dict[str, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    sides = ("--before", paths["before"], "--after", paths["same"])
+    result = call("track", *sides, "--history", tmp_path / "file/h.jsonl")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.startswith(f"error: {tmp_path}/file/h.jsonl ")

@@ -47,7 +47,6 @@ def test_repeats_are_of_the_same_configuration_and_basis() -> None:
         {"label": "other"},
         {"label": None},
         {"hardware_type": "TPU v5"},
-        {"config_hash": "ff"},
         {"mesh_or_topology": "1x2"},
         {"num_devices": 4},
         {"time_basis": "duration"},
@@ -65,6 +64,15 @@ def test_repeats_are_of_the_same_configuration_and_basis() -> None:
     assert repeats(point(0, 1000.0), *strangers, point(1, 1010.0)) == pytest.approx([1000, 1010])
 
 
+def test_a_label_stands_for_the_config_which_holds_the_runs_id() -> None:
+    assert len(repeats(point(0), point(1, config_hash="ff"))) == 2
+    summary = SUMMARY.model_copy(
+        update={"run_metadata": SUMMARY.run_metadata.model_copy(update={"config_hash": "aa"})}
+    )
+    records = [point(at, label=None, config_hash=name) for at, name in enumerate(("aa", "ff"))]
+    assert len(matching_repeats(history(records), summary)) == 1
+
+
 def test_one_capture_is_one_repeat_and_fails_whatever_else_is_said_of_it() -> None:
     twice = point(1, status="pass", recorded_at_utc="2026-03-01T00:00:00.000000Z")
     assert len(repeats(point(0), point(1), twice)) == 2
@@ -77,14 +85,6 @@ def test_a_shift_is_no_noise() -> None:
     assert repeats(*(point(at, 1000.0 + at % 2) for at in range(10)), *slow) == pytest.approx(
         [1200, 1201, 1200, 1201]
     )
-
-
-def test_captures_that_are_judged_are_no_repeats() -> None:
-    provenance = SUMMARY.trace_provenance.model_copy(update={"trace_sha256": f"{2:064x}"})
-    other = SUMMARY.model_copy(update={"trace_provenance": provenance})
-    records = [point(at, 1000.0 + at) for at in range(4)]
-    found = matching_repeats(history(records), SUMMARY, "main", judged=[SUMMARY, other])
-    assert found == [math.log(1000.0 + at) for at in (0, 1, 3)]
 
 
 def test_without_config_or_label_there_are_no_repeats() -> None:

@@ -154,6 +154,28 @@ def test_a_job_over_its_time_limit_ends_by_itself(capture, output_dir, monkeypat
     assert written(output_dir) == []
 
 
+def test_the_child_yields_to_training_until_training_waits(capture, output_dir, monkeypatch):
+    monkeypatch.setenv("INGEST_FAULT", "slow_write")
+    jobs = ingestions()
+    jobs.add(Job(capture, output_dir))
+    child = jobs._current[1]._process.pid
+    wait_until(lambda: os.sched_getscheduler(child) == os.SCHED_IDLE)
+    # Its session is that of training: in one of its own its priority would not count.
+    assert os.getsid(child) == os.getsid(0)
+    assert os.getpgid(child) == child
+    if os.geteuid() == 0:  # others may be refused
+        wait_until(lambda: list(output_dir.glob(".ingest-*/*")))
+        jobs.finish(timeout=0)
+        assert alive(child) is False
+        jobs = ingestions()
+        jobs.add(Job(capture, output_dir))
+        child = jobs._current[1]._process.pid
+        wait_until(lambda: list(output_dir.glob(".ingest-*/*")))
+        jobs._current[1].hurry()
+        assert os.sched_getscheduler(child) == os.SCHED_OTHER
+        jobs.finish(timeout=0)
+
+
 def test_jobs_run_one_after_the_other(capture, tmp_path):
     jobs = ingestions()
     todo = [Job(capture, tmp_path / name) for name in "abc"]

@@ -102,6 +102,8 @@ def test_the_run_holds_both_artifacts_and_gives_the_summary_that_was_logged(
     logged, fetched = json.loads(logged_text), json.loads(found.stdout)
     runs = logged["run_metadata"], fetched["run_metadata"]
     assert runs[0]["run_path"] == runs[1]["run_path"] == "loop/marin-profile-demo/demo"
+    assert runs[0]["config_hash"] == runs[1]["config_hash"]
+    assert runs[0]["git_sha"] == runs[1]["git_sha"]
     assert runs[1]["artifact_name"] == "run-demo-profiler:v0"
     assert without_run(logged_text) == without_run(found.stdout)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from marin_profile.levanter import ProfilerConfig, Window
-from marin_profile.levanter.context import CaptureContext, StepTimes
+from marin_profile.levanter.context import StepTimes, judged
 from marin_profile.levanter.windows import SlowSteps, plan, windows_over
 
 
@@ -62,7 +62,7 @@ def test_a_config_without_sense_is_refused(settings, named):
 @pytest.mark.parametrize(("chosen", "expected"), [(None, [0, 1, 2]), (1, [1]), ([0, 2], [0, 2])])
 def test_which_processes_capture(chosen, expected):
     config = ProfilerConfig(process_index=chosen)
-    assert [i for i in range(3) if config.captures_on(i)] == expected
+    assert config.capturing(3) == expected
 
 
 def test_slow_steps_are_told_from_the_running_median_and_counted():
@@ -72,13 +72,9 @@ def test_slow_steps_are_told_from_the_running_median_and_counted():
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(1.05, True), (1.2, False)])
-def test_a_window_is_representative_if_its_steps_take_as_long_as_the_others(
-    tmp_path, seconds, expected
-):
+def test_a_window_is_representative_if_its_steps_take_as_long_as_the_others(seconds, expected):
     times = StepTimes()
     times.quiet.extend((step, 1.0) for step in range(9))
-    context = CaptureContext("run", 0, 1, "planned", tmp_path, 0.1)
-    context.profiled += [(9, 7.0), (10, seconds), (11, seconds)]
-    content = context.content(times)
-    assert content["representative"] is expected
-    assert content["window_to_outside"] == seconds
+    found = judged([(9, 7.0), (10, seconds), (11, seconds)], times.quiet)
+    assert found.representative is expected
+    assert found.window_to_outside == seconds

@@ -507,6 +507,8 @@ def test_next_steps() -> None:
 def test_one_summary_cannot_tell_what_changed() -> None:
     refusal = ask("did it regress since the last run?")["cannot_answer"]
     assert "second" in refusal["reason"]
+    for verb in ("bundle", "track", "compare"):
+        assert f"marin-profile {verb} --before" in refusal["what_would_help"]
 
 
 def test_prose_carries_no_number() -> None:

@@ -140,12 +140,23 @@ QUESTIONS = {
         "What are the biggest problems?",
         "how do I reduce step time",
         "how can I reduce the communication",
+        "what can I change to make it faster?",
     ],
     "comparison_hint": [
         "Did it regress since the last run?",
         "is this faster than before",
         "compare with the baseline",
         "why did it get slower?",
+        "did my change help?",
+        "Is my change an improvement?",
+        "does this change make it faster?",
+        "what did my change do?",
+        "what changed?",
+        "which op changed the most?",
+        "did this commit hurt?",
+        "did step time improve?",
+        "did the optimization work?",
+        "should I merge this?",
     ],
 }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from builders_pairs import Work, capture, changed, with_work
+from builders_pairs import PROGRAM, Work, capture, changed, with_work
 from marin_profile.comparison import compare
 from marin_profile.comparison.model import Comparison
 from marin_profile.reports.comparison import comparison_headline, render_comparison
@@ -52,6 +54,15 @@ def test_a_collective_is_named_as_such():
     text = render_comparison(compare(BEFORE, another(capture(with_work(more), period=107))))
     assert "Ops: `psum_invariant` (all-reduce, only after) +7.00 us." in text
     assert "| `psum_invariant` (all-reduce) | only after |" in text
+
+
+def test_the_largest_part_is_named_first_and_small_ones_not_at_all():
+    """1 us of embedding (a hundredth) is less than a tenth of 14 us of idle time."""
+    works = [replace(w, length=11) if w.name == "fusion" and w.number == 1 else w for w in PROGRAM]
+    works = [replace(w, start=w.start + 1) if w.start >= 12 else w for w in works]
+    found = compare(BEFORE, another(capture([*works, EXTRA], period=122)))
+    text = render_comparison(found)
+    assert "\nDevice time: `idle` +14.00 us, `exposed_communication` +7.00 us.\n" in text
 
 
 def test_what_is_not_there_is_not_zero(slower):

@@ -10,12 +10,14 @@ import click
 from marin_profile.cli.judging import (
     accepted,
     history_options,
-    recorded_at,
+    keep,
     require_sides,
     threshold_options,
 )
 from marin_profile.cli.options import Verb, note, top_k_option
+from marin_profile.cli.startup import import_numba, return_large_blocks
 from marin_profile.errors import UsageError
+from marin_profile.storage import plain
 
 if TYPE_CHECKING:
     from marin_profile.inputs import Input, Kind, Wandb
@@ -27,7 +29,7 @@ _KINDS: dict[Kind, tuple[str, str]] = {
     "profile_dir": ("DIR", "A profile folder {}."),
     "summary": ("F", "A summary {}."),
 }
-_SIDES = {"before": "before the change", "after": "after it"}
+_SIDES = {"before": "before the change", "after": "after the change"}
 
 
 def _side_options(command: Any) -> Any:
@@ -42,7 +44,9 @@ def _side_options(command: Any) -> Any:
 
 @click.command(cls=Verb)
 @_side_options
-@click.option("--output-dir", metavar="D", help="Where the bundle goes; one there is replaced.")
+@click.option(
+    "--output-dir", metavar="D", help="A local folder for the bundle; one there is replaced."
+)
 @click.option("--entity", metavar="E", help="W&B entity, where a name does not tell it.")
 @click.option("--project", metavar="P", help="W&B project, where a name does not tell it.")
 @click.option("--alias", metavar="A", help="Take W&B artifacts with this alias or version.")
@@ -85,8 +89,9 @@ def command(
     """Put the answer to "what did my change do?" into one folder.
 
     It holds summaries and reports of both sides, compare.json, track.json, a manifest, and
-    compare_report.md, which leads with the answer. Of several captures a side the median one is
-    compared op by op, all of them are judged. Exit code as of track.
+    compare_report.md, which leads with the answer. Of several captures a side all are judged, and
+    the one with the median step time is compared op by op. Exit code 0: pass or warn; 1: fail or
+    inconclusive.
     """
     from marin_profile.inputs import Input, Wandb
 
@@ -97,25 +102,28 @@ def command(
     require_sides(sides["before"], sides["after"], "with --before-... and --after-...")
     if output_dir is None:
         raise UsageError("Name the folder of the bundle with --output-dir.")
-    wandb = Wandb(entity, project, alias, download_root)
-    before, after = (_load_all(side, inputs, warmup_steps, wandb) for side, inputs in sides.items())
-    from marin_profile.bundle import COMPARE_REPORT_FILE, make_bundle, write_bundle
-    from marin_profile.tracking import record
+    from marin_profile.bundle import (
+        COMPARE_REPORT_FILE,
+        bundle_folder,
+        make_bundle,
+        write_bundle,
+    )
     from marin_profile.verdict import Thresholds
 
+    bundle_folder(output_dir)
+    wandb = Wandb(entity, project, alias, download_root)
+    before, after = (_load_all(side, inputs, warmup_steps, wandb) for side, inputs in sides.items())
     made = make_bundle(
         before, after, Thresholds(**options), label=label, history=history, top_k=top_k
     )
     tracked = made.tracked
-    for line in (*tracked.problems, *tracked.doubts):
+    for line in (*tracked.history_notes, *tracked.notes):
         note(line)
-    write_bundle(made.files, Path(output_dir))
-    if history is not None:
-        added = record(history, after, tracked.assessment, recorded_at_utc=recorded_at(stamp))
-        note(f"{added} of {len(after)} captures were new to {history}.")
+    write_bundle(made.files, output_dir)
+    keep(history, after, tracked.assessment, stamp)
     note(tracked.assessment.sentence)
-    click.echo(str(Path(output_dir) / COMPARE_REPORT_FILE))
-    objects = strict_provenance and (tracked.doubts or tracked.same_capture)
+    click.echo(str(Path(plain(output_dir)) / COMPARE_REPORT_FILE))
+    objects = strict_provenance and tracked.doubts
     if objects or not accepted(tracked.assessment, allow_inconclusive):
         ctx.exit(1)
 
@@ -123,10 +131,16 @@ def command(
 def _load_all(
     side: str, inputs: list[Input], warmup_steps: int, wandb: Wandb
 ) -> list[ProfileSummary]:
+    from marin_profile.cli.progress import working_on
     from marin_profile.inputs import load
 
+    if any(given.kind != "summary" for given in inputs):
+        return_large_blocks()
+        import_numba()
     loaded = []
     for given in inputs:
         note(f"{side}: reading {given.value}")
-        loaded.append(load(given, warmup_steps=warmup_steps, wandb=wandb, say=note))
+        loaded.append(
+            load(given, warmup_steps=warmup_steps, wandb=wandb, say=note, working=working_on)
+        )
     return loaded

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from marin_profile.cli.options import note
 from marin_profile.errors import UsageError
+from marin_profile.reports.text import plural
 
 if TYPE_CHECKING:
+    from marin_profile.schema import ProfileSummary
     from marin_profile.verdict import Assessment
 
 
@@ -33,13 +36,17 @@ _THRESHOLDS = (
     ),
 )
 _HISTORY = (
-    click.option("--label", metavar="L", help="A name for what is measured, kept in the verdict."),
+    click.option(
+        "--label",
+        metavar="L",
+        help="What is measured, by name; in a history, captures of one label are repeats.",
+    ),
     click.option(
         "--history",
         metavar="H",
         help="Take the noise floor from this history, and append the captures after the change.",
     ),
-    click.option("--stamp", is_flag=True, help="Record the clock's time in the history."),
+    click.option("--stamp", is_flag=True, help="Keep the clock's time in the history as well."),
 )
 
 
@@ -56,10 +63,20 @@ threshold_options = _all(_THRESHOLDS)
 history_options = _all(_HISTORY)
 
 
-def recorded_at(stamp: bool) -> str | None:
-    """The clock's time, if it was asked for."""
-    if not stamp:
-        return None
+def keep(
+    history: str | None, after: Sequence[ProfileSummary], assessment: Assessment, stamp: bool
+) -> None:
+    """Append the captures after the change to the history, if there is one."""
+    if history is None:
+        return
+    from marin_profile.tracking import record
+
+    added = record(history, after, assessment, recorded_at_utc=_now() if stamp else None)
+    already = f"; {len(after) - added:,} were there" if added < len(after) else ""
+    note(f"{history}: {plural(added, 'capture')} after the change appended{already}.")
+
+
+def _now() -> str:
     from datetime import UTC, datetime
 
     from marin_profile.assemble.identity import utc_text

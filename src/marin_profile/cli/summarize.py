@@ -11,6 +11,7 @@ from marin_profile.cli.startup import import_numba, return_large_blocks
 from marin_profile.errors import UsageError
 
 if TYPE_CHECKING:
+    from marin_profile.inputs import Kind
     from marin_profile.schema import ProfileSummary
     from marin_profile.wandb_in import Fetched
 
@@ -88,7 +89,11 @@ def command(
         )
     fetched = None
     if any(source is not None for source in remote):
-        fetched = _fetch(artifact, run_target, entity, project, alias, download_root)
+        from marin_profile.inputs import Input, Wandb, fetch_named
+
+        kind: Kind = "artifact" if artifact is not None else "run_target"
+        given = Input(kind, artifact or run_target or "")
+        fetched = fetch_named(given, Wandb(entity, project, alias, download_root), note)
         profile_dir = fetched.folder
     elif any(option is not None for option in (entity, project, alias, download_root)):
         raise UsageError(
@@ -118,31 +123,6 @@ def command(
     with working_on(capture):
         summary = summarize_capture(capture, options)
     emit(_with_run(summary, fetched).to_json(), output)
-
-
-def _fetch(
-    artifact: str | None,
-    run_target: str | None,
-    entity: str | None,
-    project: str | None,
-    alias: str | None,
-    download_root: str | None,
-) -> Fetched:
-    from marin_profile.wandb_in import fetch
-    from marin_profile.wandb_io import be_quiet
-
-    be_quiet()
-    fetched = fetch(
-        artifact=artifact,
-        run_target=run_target,
-        entity=entity,
-        project=project,
-        alias=alias,
-        download_root=download_root,
-    )
-    for line in fetched.notes:
-        note(line)
-    return fetched
 
 
 def _with_run(summary: ProfileSummary, fetched: Fetched | None) -> ProfileSummary:

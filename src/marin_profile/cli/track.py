@@ -7,11 +7,11 @@ import click
 from marin_profile.cli.judging import (
     accepted,
     history_options,
-    recorded_at,
+    keep,
+    require_sides,
     threshold_options,
 )
 from marin_profile.cli.options import Verb, emit, note, output_option
-from marin_profile.errors import UsageError
 
 
 @click.command(cls=Verb)
@@ -39,20 +39,17 @@ def command(
     The verdict is JSON on stdout, its sentence a note on stderr. Exit code 0: pass or warn; 1: fail
     or inconclusive.
     """
-    if not before or not after:
-        raise UsageError("Name summaries with --before and --after.")
+    require_sides(before, after, "with --before and --after")
     from marin_profile.schema import load_summary
-    from marin_profile.tracking import record, track
+    from marin_profile.tracking import track
     from marin_profile.verdict import Thresholds
 
     one, two = ([load_summary(path) for path in side] for side in (before, after))
     tracked = track(one, two, Thresholds(**thresholds), label=label, history=history)
-    for line in (*tracked.problems, *tracked.doubts):
+    for line in (*tracked.history_notes, *tracked.notes):
         note(line)
     emit(tracked.assessment.to_json(), output)
+    keep(history, two, tracked.assessment, stamp)
     note(tracked.assessment.sentence)
-    if history is not None:
-        added = record(history, two, tracked.assessment, recorded_at_utc=recorded_at(stamp))
-        note(f"{added} of {len(two)} captures were new to {history}.")
     if not accepted(tracked.assessment, allow_inconclusive):
         ctx.exit(1)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from marin_profile.history.change_points import ChangePoint, change_points
 from marin_profile.history.record import UNKNOWN, Configuration, HistoryRecord, record_of
@@ -64,17 +64,32 @@ def groups_of(history: History) -> list[Group]:
 
 
 def matching_repeats(
-    history: History,
-    summary: ProfileSummary,
-    label: str | None = None,
-    judged: Iterable[ProfileSummary] = (),
+    history: History, summary: ProfileSummary, label: str | None = None
 ) -> list[float]:
-    """Log median step times (us) of the history's repeats of this summary's configuration: what
-    `noise_floor` takes. Its own capture and those of `judged` are left out."""
+    """Log median step times (us) of the history's repeats of this summary's configuration, other
+    captures only: what `noise_floor` takes.
+
+    A label says itself that captures measure one thing, and a config's hash differs with the run's
+    id and commit: with a label the hash does not count.
+    """
     wanted = record_of(summary, label=label)
-    own = {one.trace_provenance.trace_sha256 for one in (summary, *judged)} - {None}
-    same = [record for record in history.records if record.configuration == wanted.configuration]
-    return _repeats([record for record in same if record.trace_sha256 not in own])
+    same = [
+        record
+        for record in history.records
+        if _named(record.configuration) == _named(wanted.configuration)
+    ]
+    others = [
+        record
+        for record in same
+        if record.trace_sha256 is None or record.trace_sha256 != wanted.trace_sha256
+    ]
+    return _repeats(others)
+
+
+def _named(configuration: Configuration) -> Configuration:
+    if configuration.label is None:
+        return configuration
+    return replace(configuration, config_hash=None)
 
 
 def _group(configuration: Configuration, records: Sequence[HistoryRecord]) -> Group:

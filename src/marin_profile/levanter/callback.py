@@ -10,7 +10,8 @@ Contract
   outputs are there. Training that ends without it leaves a line on how to finish.
 * Captures go to `<log_dir>/<run_id>/profiler/plugins/profile/<timestamp>`, with several processes
   to a `process_<n>` folder each below `profiler`. Context, summary and report lie beside their
-  capture; the newest summary and report of process 0 also go to the output folder.
+  capture; the newest summary and report of the first process that captures, which takes those of
+  the others in, also go to the output folder.
 """
 
 from __future__ import annotations
@@ -212,12 +213,12 @@ class ProfileCallback(Callback):
         shared = None
         if run.own_shared is not None:
             shared = "/".join((run.own_shared, *PROFILE_FOLDERS, folder.name))
-        is_first = run.index == 0
+        capturing = self._config.capturing(run.count)
+        is_first = run.index == capturing[0]
         gather = None
         if is_first and run.count > 1:
             root = run.shared or str(run.profile_dir)
             session = shared or str(folder)
-            capturing = self._config.capturing(run.count)
             gather = Gather(root, session, capturing, self._config.hosts_timeout)
         publish = None
         if is_first and self._config.log:
@@ -247,7 +248,7 @@ class ProfileCallback(Callback):
             self._write_context(notes)
 
     def _say_what_is_left(self) -> None:
-        waiting = [self._job(notes) for notes, _ in self._settling]
+        waiting = [Job(notes.folder, notes.folder) for notes, _ in self._settling]
         for job in (*self._ingestions.left, *waiting):
             logger.warning(
                 "training ended before the profile in %s was summarised; to finish it: %s",

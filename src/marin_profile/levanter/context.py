@@ -14,11 +14,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from marin_profile.filenames import CONTEXT_FILE
-from marin_profile.levanter.trace import Trace
 from marin_profile.profile_context import Cost, Judgement, ProfileContext, Steps
 from marin_profile.storage import write_file
+
+if TYPE_CHECKING:
+    from marin_profile.levanter.trace import Trace
 
 MOST_STEPS = 1000
 FEWEST_QUIET_STEPS = 5

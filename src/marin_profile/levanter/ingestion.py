@@ -18,6 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -30,6 +31,7 @@ from marin_profile.levanter.worker import ingest
 _TRAINING_VARIABLES = ("JAX_", "XLA_", "LIBTPU_", "TPU_")
 _SAFE_PYTHON = (sys.executable, "-P", "-m")
 _SECONDS_TO_END = 5
+HURRY_EVERY = 0.5  # seconds
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,9 @@ class _Work(Protocol):
 
     def reason(self) -> str | None:
         """Why it failed, once it ended."""
+
+    def hurry(self) -> None:
+        """Training waits for it now."""
 
     def stop(self) -> None:
         """Give it up."""
@@ -89,7 +94,10 @@ class Ingestions:
         """Wait for all jobs, but not longer than that; what is left is given up, and said."""
         deadline = time.monotonic() + timeout
         while self._waiting or self._current:
-            if not self._advance(max(deadline - time.monotonic(), 0)):
+            if self._current is not None:
+                self._current[1].hurry()  # again and again: a child that starts lowers itself
+            left = max(deadline - time.monotonic(), 0)
+            if not self._advance(min(left, HURRY_EVERY)) and not left:
                 self._give_up(timeout)
         return self._take_ended()
 
@@ -167,6 +175,12 @@ class _Subprocess:
         said = _last_line(self._log)
         return f"{how}: {said}" if said else how
 
+    def hurry(self) -> None:
+        # Each thread has a priority of its own. Not everybody may raise one again.
+        with suppress(OSError, AttributeError):
+            for thread in os.listdir(f"/proc/{self._process.pid}/task"):
+                os.sched_setscheduler(int(thread), os.SCHED_OTHER, os.sched_param(0))
+
     def stop(self) -> None:
         for end in (self._process.terminate, self._process.kill):
             end()
@@ -216,6 +230,9 @@ class _Here:
 
     def reason(self) -> str | None:
         return self._reason
+
+    def hurry(self) -> None:
+        """It has the priority of training as it is."""
 
     def stop(self) -> None:
         """A thread cannot be stopped: it ends with the process."""

@@ -9,18 +9,32 @@ from marin_profile.schema import ProfileSummary
 def run(summary: ProfileSummary, parameters: Parameters) -> CannotAnswer:
     return CannotAnswer(
         "One summary describes one capture; change over time needs a second one.",
-        "Summarize the capture before and the one after; 'marin-profile compare --before F "
-        "--after F' then tells what changed.",
+        "Capture before and after the change; 'marin-profile bundle --before-profile-dir DIR "
+        "--after-profile-dir DIR --output-dir D' then tells whether the step is slower, how sure "
+        "that is, and what accounts for it. For summaries, 'marin-profile track --before F --after "
+        "F' tells only whether, 'marin-profile compare --before F --after F' only what changed.",
     )
 
 
+# Who asks so looks for a change to make, and none that was made.
+_WANTED = ("can", "could", "should", "next", "try", "to", "would")
+
 QUERY = Query(
     name="comparison_hint",
-    description="Better or worse than another run: says what that takes.",
-    example="Did it regress since the last run?",
+    description="Better or worse than before a change: says what that takes.",
+    example="Did my change help?",
     run=run,
     intents=(
         intent(13, "compare"),
+        intent(13, "changed", unless=_WANTED),
+        intent(12, "merge"),
+        intent(12, "change", "my|this|that|our|last|the", unless=_WANTED),
+        intent(
+            12,
+            "did",
+            "faster|slower|better|worse|improve|optimize|help|hurt|increased|decreased",
+            unless=("what", "which", "how", "where"),
+        ),
         intent(10, "faster|slower|better|worse|improve", "before|since|than|last|previous|now"),
         intent(8, "slower", unless=("step", "device", "op")),
     ),

@@ -40,6 +40,13 @@ DURATIONS = ["before", "after", "change"]
 
 def render_comparison(comparison: Comparison) -> str:
     """The whole report."""
+    return "\n".join(
+        ["# Comparison", "", *_answer(comparison), "", *comparison_sections(comparison)]
+    )
+
+
+def comparison_sections(comparison: Comparison) -> list[str]:
+    """What the answer rests on, section by section."""
     sections = [
         ("Can they be compared?", _comparability(comparison)),
         ("Where the change is: device time", _split(comparison, "ledger", "term")),
@@ -51,11 +58,11 @@ def render_comparison(comparison: Comparison) -> str:
         ("Collectives", _collectives(comparison)),
         ("Gaps", _gaps(comparison)),
     ]
-    lines = ["# Comparison", "", *_answer(comparison), ""]
+    lines = []
     for title, body in sections:
         if body:
             lines += [f"## {title}", "", *body, ""]
-    return "\n".join(lines)
+    return lines
 
 
 def comparison_headline(comparison: Comparison) -> str:
@@ -85,9 +92,20 @@ def _answer(comparison: Comparison) -> list[str]:
     if not state.same_capture and state.blocking:
         why = " ".join(prose(doubt.sentence) for doubt in state.blocking)
         lines += ["", f"**The two are not comparable, so this is no verdict:** {why}"]
-    attribution, target = comparison.attribution, comparison.target
-    if state.same_capture or attribution is None or target is None:
-        return lines
+    lines += largest_parts(comparison)
+    target = comparison.target
+    split = comparison.attribution is not None and not state.same_capture
+    if split and target and target.before_steps == target.after_steps == 1:
+        lines += ["", "One step on each side has no statistics: the change may be noise."]
+    return lines
+
+
+def largest_parts(comparison: Comparison) -> list[str]:
+    """The device time, regions and ops that account for most of the change, a paragraph each."""
+    attribution = comparison.attribution
+    if comparison.comparability.same_capture or attribution is None or comparison.target is None:
+        return []
+    lines = []
     for title, split in (
         ("Device time", attribution.ledger),
         ("Regions", attribution.regions),
@@ -96,13 +114,12 @@ def _answer(comparison: Comparison) -> list[str]:
         named = ", ".join(f"{_name(row)} {signed(row.delta)}" for row in _leading(split))
         if named:
             lines += ["", f"{title}: {named}."]
-    if target.before_steps == target.after_steps == 1:
-        lines += ["", "One step on each side has no statistics: the change may be noise."]
     return lines
 
 
 def _leading(split: Split) -> list[SplitRow]:
-    rows = [row for row in split.rows if row.delta]
+    """The largest first; the ledger's terms come in an order of their own."""
+    rows = sorted((row for row in split.rows if row.delta), key=lambda row: -abs(row.delta or 0.0))
     least = LEAST_NAMED * abs(rows[0].delta or 0.0) if rows else 0.0
     return [row for row in rows[:MOST_NAMED] if abs(row.delta or 0.0) >= least]
 

@@ -6,44 +6,77 @@ Contract: deterministic; every number is the assessment's or the comparison's ow
 from __future__ import annotations
 
 from marin_profile.comparison.model import Comparison
-from marin_profile.reports.comparison import render_comparison
+from marin_profile.reports.comparison import (
+    comparison_headline,
+    comparison_sections,
+    largest_parts,
+)
 from marin_profile.reports.text import NOT_KNOWN, duration, plural, prose, table
 from marin_profile.schema import ProfileSummary
-from marin_profile.verdict.model import Assessment, Check
+from marin_profile.verdict.model import Assessment, Check, Side
 
 MOST_ADVICE = 3
 
 
-def render_change(assessment: Assessment, comparison: Comparison, after: ProfileSummary) -> str:
-    """The whole page; `after` is the capture that the advice is for."""
-    lines = ["# Before and after", "", *_verdict(assessment), ""]
-    advice = _advice(after)
-    if advice:
-        lines += ["## What to try next", "", *advice, ""]
-    if assessment.checks:
-        lines += ["## Checks", "", *_checks(assessment), ""]
-    return "\n".join(lines) + "\n" + _below(render_comparison(comparison))
+def render_change(
+    assessment: Assessment,
+    comparison: Comparison,
+    after: ProfileSummary,
+    *,
+    note: str | None = None,
+) -> str:
+    """The whole page. `after` is the capture that the advice is for, `note` a sentence on which
+    captures the comparison is of."""
+    lines = ["# Before and after", "", f"**{prose(assessment.sentence, None)}**", ""]
+    if assessment.label is not None:
+        lines += [f"Label: {prose(assessment.label)}.", ""]
+    lines += [prose(note), ""] if note else []
+    lines += [prose(comparison_headline(comparison), None), *largest_parts(comparison), ""]
+    lines += [*_how_sure(assessment), ""]
+    for title, body in (
+        ("What to try next", _next(assessment, after)),
+        ("Checks", _checks(assessment)),
+    ):
+        if body:
+            lines += [f"## {title}", "", *body, ""]
+    return "\n".join([*lines, *comparison_sections(comparison)])
 
 
-def _verdict(assessment: Assessment) -> list[str]:
-    lines = [f"**{prose(assessment.sentence, None)}**"]
-    lines += ["", *(f"- {prose(reason, None)}" for reason in assessment.reasons)]
-    return lines
+def _how_sure(assessment: Assessment) -> list[str]:
+    """How much was measured, and what else there is to say than the sentence does."""
+    lines = [f"Measured: {_size(assessment.before)} before, {_size(assessment.after)} after."]
+    noise = assessment.noise_floor
+    if noise is not None:
+        lines[0] += (
+            f" From run to run the step time varies by {100 * noise.log_sd:.1f} % "
+            f"({noise.num_repeats} repeats in the history)."
+        )
+    # The sentence has told what blocks, and the table of checks will tell what is beyond its
+    # threshold.
+    told = tuple(check.check for check in assessment.checks)
+    reasons = [one for one in assessment.reasons if told and not one.startswith(told)]
+    return [*lines, *([""] if reasons else []), *(f"- {prose(one, None)}" for one in reasons)]
 
 
-def _advice(after: ProfileSummary) -> list[str]:
+def _size(side: Side) -> str:
+    return f"{plural(side.captures, 'capture')} with {plural(side.steps, 'step')}"
+
+
+def _next(assessment: Assessment, after: ProfileSummary) -> list[str]:
     lines = []
+    if assessment.needed is not None:
+        lines += [f"To settle the verdict: {prose(assessment.needed.sentence)}.", ""]
+    if after.optimization_candidates:
+        lines += ["Findings in the capture after the change, whether it caused them or not:", ""]
     for candidate in after.optimization_candidates[:MOST_ADVICE]:
         lines.append(f"- **{prose(candidate.title)}**: {prose('; '.join(candidate.evidence))}")
         lines += [f"  - {prose(suggestion)}" for suggestion in candidate.suggestions]
-    return lines
+    return lines[:-1] if lines and not lines[-1] else lines
 
 
 def _checks(assessment: Assessment) -> list[str]:
-    one, two = assessment.before, assessment.after
-    sides = [
-        f"{plural(side.captures, 'capture')}, {plural(side.steps, 'step')}" for side in (one, two)
-    ]
+    if not assessment.checks:
+        return []
     rows = [
         [
             check.check.replace("_", " "),
@@ -57,7 +90,7 @@ def _checks(assessment: Assessment) -> list[str]:
         for check in assessment.checks
     ]
     headers = ["check", "result", "before", "after", "change", "95 % interval", "threshold"]
-    return [f"Before: {sides[0]}; after: {sides[1]}.", "", *table(headers, rows, "llrrrrr")]
+    return table(headers, rows, "ll")
 
 
 def _value(check: Check, value: float | None) -> str:
@@ -77,8 +110,3 @@ def _interval(check: Check) -> str:
         return NOT_KNOWN
     low, high = check.interval
     return f"{_change(check, low)} to {_change(check, high)}"
-
-
-def _below(report: str) -> str:
-    """The comparison's own page as a part of this one: each heading one level down."""
-    return "\n".join(f"#{line}" if line.startswith("#") else line for line in report.split("\n"))
