@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ class Change:
 
 CHANGES = (
     Change("slow_region", "--model.slow_region_repeats", 16, "block_0=>mlp_up"),
-    Change("extra_psums", "--model.extra_psums", 32, "extra_psums", "all-reduce"),
+    Change("extra_psums", "--model.extra_psums", 96, "extra_psums", "all-reduce"),
 )
 
 
@@ -71,7 +72,10 @@ def show(folder: Path, change: Change, size: int, options: argparse.Namespace) -
 
     before, after = train("plain"), train(change.name, change.flag, str(size))
     output = folder / f"bundle_{change.name}"
+    shutil.rmtree(output, ignore_errors=True)  # an old one would be taken for the new one
     code = bundle(before, after, output, folder / "history.jsonl", change.name)
+    if not output.exists():
+        return [f"no bundle, exit code {code}"]
     report = (output / "compare_report.md").read_text()
     print(f"== {change.name}\n\n{report.partition(HEAD)[0].rstrip()}\n", flush=True)
     compared, judged = (

@@ -333,6 +333,11 @@ def test_strong_autocorrelation_is_said() -> None:
     assert found.autocorrelation is not None
     assert found.autocorrelation > 0.6
     assert any("hang together" in reason for reason in found.reasons)
+    again = [capture(noisy(seed, 100, phi=0.9)) for seed in (53, 54)]
+    several_a_side = assess([sides[0], again[0]], [sides[1], again[1]])
+    assert several_a_side.autocorrelation is not None
+    assert several_a_side.autocorrelation > 0.6
+    assert not any("hang together" in reason for reason in several_a_side.reasons)
     calm = assess([BEFORE], [capture(noisy(3, 25))])
     assert not any("hang together" in reason for reason in calm.reasons)
 

@@ -187,7 +187,7 @@ def _reasons(
         found.append(
             "not every capture has the same classes of steps: all steps are compared with all"
         )
-    if phi >= STRONG:
+    if phi >= STRONG and confidence == "likely":
         found.append(
             f"neighbouring steps hang together (autocorrelation {phi:.2f}), so that the interval "
             "may be too narrow: take several captures a side"
