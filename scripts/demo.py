@@ -105,12 +105,21 @@ class Block(eqx.Module):
         with jax.named_scope("norm"):
             h = self.norm(x)
         with jax.named_scope("mlp_up"):
-            for _ in range(self.repeats):
-                # Each product needs the one before it, so that XLA can neither merge nor drop it.
-                h = h + NEARLY_NOTHING * hax.max(self.up(h), self.up.Out)
+            if self.repeats:
+                h = h + NEARLY_NOTHING * self._repeated(h)
             h = hax.nn.gelu(self.up(h))
         with jax.named_scope("mlp_down"):
             return x + self.down(h)
+
+    def _repeated(self, h):
+        """Each product needs the one before it, so that XLA can neither merge nor drop it; without
+        gradients, which would bring all-reduces."""
+        up = jax.tree.map(jax.lax.stop_gradient, self.up)
+
+        def once_more(h, _):
+            return h + NEARLY_NOTHING * hax.max(up(h), up.Out), None
+
+        return jax.lax.scan(once_more, jax.lax.stop_gradient(h), length=self.repeats)[0]
 
 
 class NextToken(eqx.Module):
@@ -166,10 +175,10 @@ def summed_often(values: jax.Array, times: int) -> jax.Array:
     by_device = jax.sharding.PartitionSpec("data")
 
     def on_device(own: jax.Array) -> jax.Array:
-        total = own
-        for _ in range(times):
-            total = jax.lax.pmean(total, "data") + NEARLY_NOTHING * own
-        return total
+        def once_more(total, _):
+            return jax.lax.pmean(total, "data") + NEARLY_NOTHING * own, None
+
+        return jax.lax.scan(once_more, own, length=times)[0]
 
     summed = jax.shard_map(on_device, in_specs=by_device, out_specs=by_device)
     return jax.numpy.mean(summed(jax.lax.stop_gradient(values)))

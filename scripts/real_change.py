@@ -1,4 +1,4 @@
-"""Does the bundle find a real change? `python scripts/real_change.py [--runs 3] [--keep DIR]`.
+"""Does the bundle find a real change? `python scripts/real_change.py [--runs 4] [--keep DIR]`.
 
 Trains the demo model on the CPU, each run in a process of its own: as it is, with one region made
 slow (`mlp_up` of block_0), and with all-reduces more (`extra_psums`). The command line then makes a
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from demo_captures import KEPT_STEPS, take_capture
+from demo_captures import take_capture
 
 HEAD = "## Checks"
 
@@ -35,8 +35,8 @@ class Change:
 
 
 CHANGES = (
-    Change("slow_region", "--model.slow_region_repeats", 16, "block_0=>mlp_up"),
-    Change("extra_psums", "--model.extra_psums", 96, "extra_psums", "all-reduce"),
+    Change("slow_region", "--model.slow_region_repeats", 300, "block_0=>mlp_up"),
+    Change("extra_psums", "--model.extra_psums", 200, "extra_psums", "all-reduce"),
 )
 
 
@@ -45,8 +45,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--runs", type=int, default=3, help="trainings of each program")
-    parser.add_argument("--kept-steps", type=int, default=KEPT_STEPS)
+    parser.add_argument("--runs", type=int, default=4, help="trainings of each program")
+    parser.add_argument("--kept-steps", type=int, default=12)
     parser.add_argument("--only", choices=names, help="this change only")
     parser.add_argument("--size", type=int, help="how large the change is")
     parser.add_argument("--keep", type=Path, help="keep everything here; go on with what is there")

@@ -20,10 +20,10 @@ pytestmark = [
 
 
 def test_the_bundle_names_the_slow_region_first_and_fails_confirmed(tmp_path):
-    # Two runs a side leave two degrees of freedom, so the change must be large to be certain.
+    # Runs differ much where other programs share the machine: a few a side show only large changes.
     command = [sys.executable, str(SCRIPT), "--keep", str(tmp_path), "--only", "slow_region"]
-    command += ["--runs", "2", "--kept-steps", "8", "--size", "40"]
-    subprocess.run(command, check=True, timeout=300)
+    command += ["--runs", "3", "--kept-steps", "6"]
+    subprocess.run(command, check=True, timeout=600)
     bundle = tmp_path / "bundle_slow_region"
     compared, judged = (
         json.loads((bundle / f"{name}.json").read_text()) for name in ("compare", "track")
@@ -40,4 +40,4 @@ def test_the_bundle_names_the_slow_region_first_and_fails_confirmed(tmp_path):
     ]
     assert "=>block_0=>mlp_up" in line.partition(",")[0]
     statuses = [json.loads(line)["status"] for line in (tmp_path / "history.jsonl").open()]
-    assert statuses == ["fail", "fail"]
+    assert statuses == ["fail"] * 3
