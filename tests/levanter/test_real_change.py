@@ -29,7 +29,6 @@ def test_the_bundle_names_the_slow_region_first_and_fails_confirmed(tmp_path):
         json.loads((bundle / f"{name}.json").read_text()) for name in ("compare", "track")
     )
     assert (judged["status"], judged["confidence"]) == ("fail", "confirmed")
-    assert judged["error_from"] == "captures"
     first, second = compared["attribution"]["regions"]["rows"][:2]
     assert "=>block_0=>mlp_up" in first["name"]
     assert first["delta"] > abs(second["delta"])
