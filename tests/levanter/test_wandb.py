@@ -19,15 +19,22 @@ if importlib.util.find_spec("wandb") is None:
     pytest.skip("wandb is not installed", allow_module_level=True)
 
 ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "configs" / "demo.yaml"
 ONLINE = {"WANDB_MODE": "online", "WANDB_ENTITY": "loop", "WANDB_SILENT": "true"}
+# How long W&B itself tries, once its server is gone, is not asked here.
+FEW_RETRIES = {
+    f"WANDB_X_{kind}_{what}": "1"
+    for kind in ("GRAPHQL", "FILE_STREAM", "FILE_TRANSFER")
+    for what in ("RETRY_MAX", "RETRY_WAIT_MIN_SECONDS", "RETRY_WAIT_MAX_SECONDS")
+}
 QUICK = ("--trainer.num_train_steps", "30", "--profiler.num_steps", "3")
 
 
 def demo(
-    folder: Path, server: WandbServer, *flags: str, **environment: str
+    folder: Path, server: WandbServer, *flags: str, config: Path = CONFIG, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "scripts" / "demo.py")]
-    command += ["--config_path", str(ROOT / "configs" / "demo.yaml"), *QUICK, *flags]
+    command += ["--config_path", str(config), *QUICK, *flags]
     settings = server.environment(folder / "private") | ONLINE | environment
     return subprocess.run(
         command,
@@ -127,9 +134,13 @@ def test_a_server_that_refuses_artifacts_is_said_in_one_line(server, tmp_path):
 
 @needs_levanter
 def test_a_server_that_is_slow_costs_at_most_the_stated_wait(server, tmp_path):
-    server.delay["CreateArtifact"] = 60
+    server.delay["CreateArtifact"] = 30
     started = time.monotonic()
-    child = demo(tmp_path, server, "--profiler.ingest_timeout", "25")
+    # Levanter waits as well, which is not asked here.
+    config = tmp_path / "demo.yaml"
+    waits = "type: wandb\n    background_finish_timeout: 5"
+    config.write_text(CONFIG.read_text().replace("type: wandb", waits))
+    child = demo(tmp_path, server, "--profiler.ingest_timeout", "15", config=config)
     assert child.returncode == 0, child.stderr[-3000:]
     (line,) = ours(child)
     assert "is not logged within the time that the end of training waits" in line
@@ -139,9 +150,7 @@ def test_a_server_that_is_slow_costs_at_most_the_stated_wait(server, tmp_path):
 @needs_levanter
 def test_a_server_that_goes_down_is_said_in_one_line(server, tmp_path):
     server.down_at = "CreateArtifact"
-    child = demo(
-        tmp_path, server, "--profiler.ingest_timeout", "25", WANDB__FILE_STREAM_RETRY_MAX="1"
-    )
+    child = demo(tmp_path, server, "--profiler.ingest_timeout", "15", **FEW_RETRIES)
     assert child.returncode == 0, child.stderr[-3000:]
     (line,) = ours(child)
     assert "logged" in line
