@@ -131,6 +131,10 @@ def test_a_larger_share_warns(share: str, name: str, words: str) -> None:
     assert row.before == pytest.approx(0.2)
     assert row.after == pytest.approx(0.3)
     assert words in found.sentence
+    # A noise floor of step times does not tell how a share varies from run to run.
+    assert assess([before], [more], noise=NoiseFloor(5, 0.0001)).confidence == "likely"
+    again = [capture(noisy(at + 10, 25), **(shares | {share: at / 10})) for at in (2, 3)]
+    assert assess([before, again[0]], [more, again[1]]).confidence == "confirmed"
     slightly = capture(noisy(3, 25), **(shares | {share: 0.24}))
     assert assess([before], [slightly]).status == "pass"
     generous = Thresholds(
@@ -404,7 +408,9 @@ def test_the_sentence_says_what_the_record_says(
     )
     said = found.sentence
     assert said.lower().startswith(found.status)
-    assert ("(confirmed)" in said) == (found.confidence == "confirmed")
+    # What is inconclusive is not confirmed to be so.
+    is_said = found.confidence == "confirmed" and found.status != "inconclusive"
+    assert ("(confirmed)" in said) == is_said
     lower, upper = found.lower_bound_pct, found.upper_bound_pct
     assert ("slower" in said) == (lower is not None and lower > 0)
     assert ("faster" in said) == (upper is not None and upper < 0)

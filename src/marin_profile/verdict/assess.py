@@ -4,7 +4,8 @@ Contract
 * Each summary is one capture of one run; several a side bring in the spread between runs.
 * The rules are those of `rules.statuses`, on figures rounded as they are written.
 * Captures that cannot be judged, or not against each other, are inconclusive with the reason.
-* "confirmed" needs several captures on both sides or a measured noise floor; else "likely".
+* "confirmed" needs several captures on both sides or a measured noise floor, which is one of step
+  times; else "likely".
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from marin_profile.verdict.estimate import Change, alike, change_of_location
 from marin_profile.verdict.inputs import Measured, basis_of, measure, objections
 from marin_profile.verdict.model import Assessment, Check, Needed, Noise, Side, Thresholds
 from marin_profile.verdict.noise import NoiseFloor
-from marin_profile.verdict.rules import FAIL, INCONCLUSIVE, WARN, as_percent, statuses
+from marin_profile.verdict.rules import FAIL, INCONCLUSIVE, WARN, Bounds, as_percent, statuses
 from marin_profile.verdict.series import LEAST_STEPS, Series
 
 STRONG = 0.6  # an autocorrelation beyond those of docs/verdict.md
@@ -94,7 +95,10 @@ def _judge(
     own = str(statuses(bounds, threshold)[0])
     on_captures = bool(change.between[0])
     several = min(len(before), len(after)) > 1
-    confidence = "confirmed" if several or noise is not None else "likely"
+    # A noise floor is one of step times: a share that alone warns does not rest on it.
+    on_shares_alone = status == WARN and own != WARN and not _warns("step_p90", others)
+    on_noise = noise is not None and not on_shares_alone
+    confidence = "confirmed" if several or on_noise else "likely"
     step_row = row_of("step_time", own, "%", threshold, bounds).model_copy(
         update={"before": sides[0].step_time, "after": sides[1].step_time}
     )
@@ -123,6 +127,10 @@ def _judge(
         checks=checks,
         thresholds=thresholds,
     )
+
+
+def _warns(name: str, checks: Sequence[tuple[Check, Bounds | None]]) -> bool:
+    return any(row.check == name and row.result == WARN for row, _ in checks)
 
 
 def _blocked(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from marin_profile.reports.text import plural
 from marin_profile.verdict.model import Check, Needed, Side
-from marin_profile.verdict.rules import FAIL, PASS, WARN
+from marin_profile.verdict.rules import FAIL, INCONCLUSIVE, PASS, WARN
 
 NAMES = {
     "step_p90": "the p90 of the step time",
@@ -40,7 +40,8 @@ def judged(
         else f"{sides[0].steps:,} against {plural(sides[1].steps, 'step')}"
     )
     warned = [row for row in others if row.result == WARN]
-    text = f"{status.capitalize()} ({confidence}): {_step(step, size)}, {_standing(step)}"
+    sure = "" if status == INCONCLUSIVE else f" ({confidence})"
+    text = f"{status.capitalize()}{sure}: {_step(step, size)}, {_standing(step)}"
     text += "".join(f"; {_other(row)}" for row in warned)
     if needed:
         text += f"; {needed.sentence}"
