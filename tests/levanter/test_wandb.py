@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from builders_capture import leave_capture
 from needs import needs_levanter
 from wandb_server import WandbServer
 
@@ -155,3 +156,57 @@ def test_a_server_that_goes_down_is_said_in_one_line(server, tmp_path):
     (line,) = ours(child)
     assert "logged" in line
     assert (tmp_path / "demo_out" / "profile_summary.json").exists()
+
+
+REFERENCE = """
+import sys
+from pathlib import Path
+
+import wandb
+
+from marin_profile.levanter.job import Job, Publish
+from marin_profile.levanter.publish import publish
+from marin_profile.levanter.worker import ingest
+
+
+class Tracker:
+    name = "wandb"
+
+    def __init__(self, run):
+        self.run = run
+
+    def log_summary(self, metrics):
+        self.run.summary.update(metrics)
+
+
+folder = Path(sys.argv[1])
+ingest(Job(folder, folder, run={"run_id": "r"}, publish=Publish("r", "reference", False)))
+with wandb.init(entity="loop", project="p", id="r") as run:
+    publish(Tracker(run), outputs=folder, run_id="r", seconds=60)
+    print(run.summary["profile/capture_path"])
+"""
+
+
+def test_a_capture_that_stays_where_it_is_is_referred_to(server, tmp_path):
+    folder = leave_capture(tmp_path / "run" / "profiler")
+    environment = os.environ | server.environment(tmp_path / "private") | ONLINE
+
+    def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+        child = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert child.returncode == 0, child.stderr
+        return child
+
+    assert python("-c", REFERENCE, str(folder)).stdout.splitlines()[-1] == str(folder)
+    command = ("-m", "marin_profile", "summarize", "--run-target", "loop/p/r")
+    found = python(*command, "--download-root", str(tmp_path / "root"))
+    assert f"refers to file://{folder}" in found.stderr
+    logged = (folder / "profile_summary.json").read_text()
+    assert without_run(found.stdout) == without_run(logged)
+    assert not (tmp_path / "root").exists()
