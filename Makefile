@@ -4,7 +4,8 @@ VENV ?= .venv
 # Sample profiles for the tests that want real ones, and the reference tables beside them.
 TRACES ?= ../shared/traces
 REFERENCE ?= ../shared/reference
-PYTEST_ARGS ?= -n 2 --dist loadgroup
+PYTEST_ARGS ?= -n 2 --dist loadgroup -m "not long"
+LONG_PYTEST_ARGS ?= -n 2 -m long
 
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
@@ -19,7 +20,7 @@ ifneq ($(wildcard $(REFERENCE)/.),)
 export MARIN_PROFILE_REFERENCE ?= $(abspath $(REFERENCE))
 endif
 
-.PHONY: demo install test lint format wheel bench clean distclean
+.PHONY: demo install test test-long lint format wheel bench clean distclean
 
 demo: $(DEMO_READY)
 	rm -rf demo_out
@@ -29,6 +30,9 @@ install: $(DEV_READY)
 
 test: $(DEV_READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-long: $(DEV_READY)
+	$(BIN)/python -m pytest $(LONG_PYTEST_ARGS)
 
 lint: $(DEV_READY)
 	$(BIN)/ruff check .

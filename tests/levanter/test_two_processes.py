@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from marin_profile import load_summary, summarize
 from needs import needs_levanter
 
@@ -100,8 +102,9 @@ def test_without_its_worker_a_process_is_read_from_its_capture(tmp_path):
 
 
 @needs_levanter
-def test_processes_with_disks_of_their_own_meet_behind_a_url(tmp_path):
-    trained = train(tmp_path, "shared_url", below="machine_0/run/profiler")
+@pytest.mark.parametrize("name", ["shared_url", "shared_folder"])
+def test_processes_with_disks_of_their_own_meet_in_a_shared_place(tmp_path, name):
+    trained = train(tmp_path, name, below="machine_0/run/profiler")
     assert [said(result) for result in trained.results] == [[], []]
     assert len(trained.summary.hosts) == 2
     assert len(summarize(f"local://{tmp_path}/bucket/run/profiler").hosts) == 2

@@ -123,6 +123,7 @@ def without_run(text: str) -> str:
     return cut
 
 
+@pytest.mark.long
 @needs_levanter
 def test_a_server_that_refuses_artifacts_is_said_in_one_line(server, tmp_path):
     server.refuse.add("CreateArtifact")
@@ -133,6 +134,7 @@ def test_a_server_that_refuses_artifacts_is_said_in_one_line(server, tmp_path):
     assert (tmp_path / "demo_out" / "profile_summary.json").exists()
 
 
+@pytest.mark.long
 @needs_levanter
 def test_a_server_that_is_slow_costs_at_most_the_stated_wait(server, tmp_path):
     server.delay["CreateArtifact"] = 30
@@ -148,6 +150,7 @@ def test_a_server_that_is_slow_costs_at_most_the_stated_wait(server, tmp_path):
     assert time.monotonic() - started < 250
 
 
+@pytest.mark.long
 @needs_levanter
 def test_a_server_that_goes_down_is_said_in_one_line(server, tmp_path):
     server.down_at = "CreateArtifact"

@@ -46,9 +46,10 @@ def main(out: Path, index: int, port: str, name: str) -> None:
         FAULTS[name]()
     settings = {"ingest": True, "hosts_timeout": 15.0}
     log_dir = out
-    if name == "shared_url":
+    if name.startswith("shared"):
         log_dir = out / f"machine_{index}"
-        settings["shared_dir"] = f"local://{out}/bucket"
+        protocol = "local://" if name == "shared_url" else ""
+        settings["shared_dir"] = f"{protocol}{out}/bucket"
     scenario = tiny.Scenario(tiny.profile(**settings), train_steps=STEPS)
     tiny.SCENARIOS[name] = scenario
     result = tiny.run_logged(name, log_dir)

@@ -42,6 +42,7 @@ from marin_profile.levanter.run import Run, run_facts, shared_profile_dir
 from marin_profile.levanter.trace import Trace, reason
 from marin_profile.levanter.triggers import OnDemand
 from marin_profile.levanter.windows import Plan, SlowSteps, plan, steps_text, windows_over
+from marin_profile.storage import is_url
 
 logger = logging.getLogger(__name__)
 
@@ -307,6 +308,8 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
     )
     if count > 1:
         _claim(run.own_dir)
+        if run.own_shared is not None and not is_url(run.own_shared):
+            _claim(Path(run.own_shared))
     callback = ProfileCallback(config, schedule, run, lambda: run_facts(run, trainer))
     trainer.add_hook(callback, every=1)
     return callback
