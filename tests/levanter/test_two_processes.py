@@ -77,6 +77,7 @@ def test_both_captures_are_in_the_summary(tmp_path):
     assert ours == theirs
 
 
+@pytest.mark.long
 @needs_levanter
 def test_a_slow_process_is_waited_for(tmp_path):
     trained = train(tmp_path, "slow")
@@ -92,6 +93,7 @@ def test_a_lost_capture_is_named_by_both(tmp_path):
     assert trained.summary.capture.profiling.missing_processes == [1]
 
 
+@pytest.mark.long
 @needs_levanter
 def test_without_its_worker_a_process_is_read_from_its_capture(tmp_path):
     trained = train(tmp_path, "no_worker")
@@ -101,6 +103,7 @@ def test_without_its_worker_a_process_is_read_from_its_capture(tmp_path):
     assert len(trained.summary.hosts) == 2
 
 
+@pytest.mark.long
 @needs_levanter
 @pytest.mark.parametrize("name", ["shared_url", "shared_folder"])
 def test_processes_with_disks_of_their_own_meet_in_a_shared_place(tmp_path, name):
