@@ -5,7 +5,8 @@ VENV ?= .venv
 TRACES ?= ../shared/traces
 REFERENCE ?= ../shared/reference
 PYTEST_ARGS ?= -n 2 --dist loadgroup -m "not long"
-LONG_PYTEST_ARGS ?= -n 2 -m long
+# One after the other: some of them are timed.
+LONG_PYTEST_ARGS ?= -m long
 
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
