@@ -14,7 +14,7 @@ from marin_profile.cli.judging import (
     require_sides,
     threshold_options,
 )
-from marin_profile.cli.options import Verb, note, top_k_option
+from marin_profile.cli.options import Verb, note, top_k_option, wandb_options, warmup_option
 from marin_profile.cli.startup import import_numba, return_large_blocks
 from marin_profile.errors import UsageError
 from marin_profile.storage import plain
@@ -47,20 +47,8 @@ def _side_options(command: Any) -> Any:
 @click.option(
     "--output-dir", metavar="D", help="A local folder for the bundle; one there is replaced."
 )
-@click.option("--entity", metavar="E", help="W&B entity, where a name does not tell it.")
-@click.option("--project", metavar="P", help="W&B project, where a name does not tell it.")
-@click.option("--alias", metavar="A", help="Take W&B artifacts with this alias or version.")
-@click.option(
-    "--download-root", metavar="D", help="Where W&B downloads go; default: the user's cache."
-)
-@click.option(
-    "--warmup-steps",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    help="How many steps at the start of each window to leave out.",
-)
+@wandb_options("Take W&B artifacts with this alias or version.")
+@warmup_option("How many steps at the start of each window to leave out.")
 @click.option(
     "--strict-provenance",
     is_flag=True,

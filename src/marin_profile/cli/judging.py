@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from marin_profile.cli.options import note
+from marin_profile.cli.options import all_of, note
 from marin_profile.errors import UsageError
 from marin_profile.reports.text import plural
 
@@ -50,17 +50,8 @@ _HISTORY = (
 )
 
 
-def _all(options: tuple[Any, ...]) -> Callable[[Any], Any]:
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-threshold_options = _all(_THRESHOLDS)
-history_options = _all(_HISTORY)
+threshold_options = all_of(*_THRESHOLDS)
+history_options = all_of(*_HISTORY)
 
 
 def keep(

@@ -6,6 +6,7 @@ for errors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -37,6 +38,42 @@ output_option = click.option(
 def top_k_option(default: int | None, text: str) -> Any:
     return click.option(
         "--top-k", type=click.IntRange(min=1), default=default, show_default=True, help=text
+    )
+
+
+def all_of(*options: Any) -> Callable[[Any], Any]:
+    """Several options as one decorator, in this order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def wandb_options(alias: str) -> Callable[[Any], Any]:
+    """Where W&B names are looked up, and downloads go; `alias` is the help of --alias."""
+    return all_of(
+        click.option("--entity", metavar="E", help="W&B entity, where a name does not tell it."),
+        click.option("--project", metavar="P", help="W&B project, where a name does not tell it."),
+        click.option("--alias", metavar="A", help=alias),
+        click.option(
+            "--download-root",
+            metavar="D",
+            help="Where W&B downloads go; default: the user's cache.",
+        ),
+    )
+
+
+def warmup_option(text: str) -> Any:
+    return click.option(
+        "--warmup-steps",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=1,
+        show_default=True,
+        help=text,
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from marin_profile.cli.options import Verb, emit, note, output_option
+from marin_profile.cli.options import Verb, emit, note, output_option, wandb_options, warmup_option
 from marin_profile.cli.startup import import_numba, return_large_blocks
 from marin_profile.errors import UsageError
 
@@ -26,21 +26,9 @@ BREAKDOWN_MODES = ("device_ledger", "exclusive_per_track", "exclusive_global")
 @click.option(
     "--run-target", metavar="T", help="A W&B run: its id, entity/project/run_id, or its URL."
 )
-@click.option("--entity", metavar="E", help="W&B entity, where the name does not tell it.")
-@click.option("--project", metavar="P", help="W&B project, where the name does not tell it.")
-@click.option("--alias", metavar="A", help="Take the artifact with this alias or version.")
-@click.option(
-    "--download-root", metavar="D", help="Where W&B downloads go; default: the user's cache."
-)
+@wandb_options("Take the artifact with this alias or version.")
 @click.option("--host", "hosts", metavar="NAME", multiple=True, help="Only this host; repeatable.")
-@click.option(
-    "--warmup-steps",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    help="How many steps at the start of the window to leave out.",
-)
+@warmup_option("How many steps at the start of the window to leave out.")
 @click.option(
     "--hot-op-limit",
     metavar="N",
