@@ -39,6 +39,7 @@ from marin_profile.assemble.ledger import (
     time_breakdown,
 )
 from marin_profile.assemble.ops import families, hot_op, op_groups, regions
+from marin_profile.assemble.profiling import profiling_section
 from marin_profile.assemble.roofline import roofline_section
 from marin_profile.assemble.steps import step_time_section
 
@@ -74,7 +75,8 @@ def assemble(
     roofline = roofline_section(context)
     step_time = step_time_section(context)
     coverage = coverage_section(context)
-    warnings = warnings_section(context, facts, coverage)
+    profiling = profiling_section(facts.contexts)
+    warnings = warnings_section(context, facts, coverage, profiling)
     return schema.ProfileSummary(
         generated_at_utc=generated_at(parts),
         source_format=parts[0].source_format,
@@ -106,7 +108,7 @@ def assemble(
         roofline=roofline,
         hosts=hosts_section(context, facts),
         coverage=coverage,
-        capture=capture_section(parts, facts),
+        capture=capture_section(parts, facts, profiling),
         list_basis={
             **dict.fromkeys(WHOLE_CAPTURE_LISTS, schema.CAPTURE),
             "time_breakdown": breakdown.basis or schema.CAPTURE,

@@ -8,7 +8,7 @@ from marin_profile import schema
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import CaptureFacts, Context, us
-from marin_profile.assemble.profiling import profiling_notes, profiling_section
+from marin_profile.assemble.profiling import profiling_notes
 from marin_profile.formats import XPLANE
 from marin_profile.readers import JSON_LACKS
 
@@ -69,8 +69,13 @@ def _why_unattributed(op: OpTotals) -> str:
     return "the event names no HLO op"
 
 
-def warnings_section(context: Context, facts: CaptureFacts, coverage: schema.Coverage) -> list[str]:
-    notes = [*facts.notes, *profiling_notes(profiling_section(facts.contexts))]
+def warnings_section(
+    context: Context,
+    facts: CaptureFacts,
+    coverage: schema.Coverage,
+    profiling: schema.Profiling | None,
+) -> list[str]:
+    notes = [*facts.notes, *profiling_notes(profiling)]
     for file in facts.files:
         notes += file.notes
     for part in context.parts:

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from marin_profile import schema
 from marin_profile.analysis.host import HostPart
 from marin_profile.assemble.context import CaptureFacts, Context, us
-from marin_profile.assemble.profiling import profiling_section
 
 
 def digest(digests: list[str]) -> str | None:
@@ -43,7 +42,9 @@ def generated_at(parts: Sequence[HostPart]) -> str:
     return epoch_utc(min(starts)) if starts else schema.EPOCH_UTC
 
 
-def capture_section(parts: Sequence[HostPart], facts: CaptureFacts) -> schema.Capture:
+def capture_section(
+    parts: Sequence[HostPart], facts: CaptureFacts, profiling: schema.Profiling | None
+) -> schema.Capture:
     windows = [part.profile_window_ns for part in parts if part.profile_window_ns]
     return schema.Capture(
         start=epoch_utc(min(window[0] for window in windows)) if windows else None,
@@ -51,7 +52,7 @@ def capture_section(parts: Sequence[HostPart], facts: CaptureFacts) -> schema.Ca
         files=[file.name for file in facts.files],
         tool_version=facts.tool_version,
         jax_version=facts.jax_version or None,
-        profiling=profiling_section(facts.contexts),
+        profiling=profiling,
     )
 
 
