@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 # pathlib makes one slash of the two of a URL.
 _URL_AS_PATH = re.compile(r"^([a-z][a-z0-9+.-]+):/(?=[^/])")
-_GIT_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,8 @@ def shared_profile_dir(log_dir: Path, shared_dir: str | None, run_id: str) -> st
 
 
 def run_facts(run: Run, trainer: Any) -> dict[str, Any]:
-    """What the run knows, by the names of RunMetadata."""
+    """What the run knows, by the names of RunMetadata; a commit that it does not is the worker's to
+    find."""
     live = _or_none(lambda: wandb_run(levanter.tracker.current_tracker()))
     config = _or_none(lambda: live.config.as_dict()) if live is not None else None
     if config is None:
@@ -76,7 +75,7 @@ def run_facts(run: Run, trainer: Any) -> dict[str, Any]:
         "run_path": _or_none(lambda: _run_path(live.path)) if live is not None else None,
         "hardware_type": _or_none(lambda: jax.devices()[0].device_kind),
         "mesh_or_topology": _or_none(lambda: _axes(trainer.device_mesh.shape)),
-        "git_sha": (config or {}).get("git_commit") or _or_none(_git_sha),
+        "git_sha": (config or {}).get("git_commit"),
         "config_hash": _or_none(lambda: config_hash(config)) if config else None,
         "num_devices": jax.device_count(),
         "num_hosts": run.count,
@@ -105,10 +104,3 @@ def _run_path(path: str) -> str | None:
 
 def _axes(shape: Any) -> str:
     return ",".join(f"{axis}={size}" for axis, size in sorted(dict(shape).items()))
-
-
-def _git_sha() -> str | None:
-    found = subprocess.run(
-        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=_GIT_SECONDS
-    )
-    return found.stdout.strip() or None if found.returncode == 0 else None

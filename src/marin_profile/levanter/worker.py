@@ -16,6 +16,7 @@ import argparse
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -36,6 +37,7 @@ NICENESS = 10
 LOOK_FOR_PARENT_EVERY = 0.5  # seconds
 OVER_TIME = 124
 _PARTIAL = ".ingest-"
+_GIT_SECONDS = 5
 
 
 class NotShared(Exception):
@@ -96,8 +98,21 @@ def _summarise(
 def with_run(summary: ProfileSummary, job: Job) -> ProfileSummary:
     """The summary with what training knows of the run."""
     known = {name: value for name, value in job.run.items() if value is not None}
+    if "git_sha" in job.run and "git_sha" not in known and (sha := _git_sha()) is not None:
+        known["git_sha"] = sha
     merged = summary.run_metadata.model_copy(update=known)
     return summary.model_copy(update={"run_metadata": merged})
+
+
+def _git_sha() -> str | None:
+    """The commit of the folder that training runs in. Asked here: a step need not wait for it."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=_GIT_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None
 
 
 def _write(folder: Path, contents: dict[str, str]) -> None:
