@@ -1,9 +1,13 @@
 """What a training notices of its callback: step time while a capture is summarised, and blocking.
 
-A small Levanter training on the CPU captures windows with Python frames in them, so that captures
-are large, and trains on while they are summarised. Per way to ingest, from one run each:
+A small Levanter training (on the CPU, unless JAX_PLATFORMS says otherwise) captures windows with
+Python frames in them, so that captures are large, and trains on while they are summarised; quiet
+stretches lie between. Per way to ingest, from one run each:
   beside    median step while a capture is summarised, over the median of the other steps
   blocked   the longest call of the callback, less what JAX's own start_trace and stop_trace took
+`counting` is what any work beside training costs on this machine: nothing is ingested, a process
+counts for as long instead, at the priority that ingestion has. It is 1.00 where processors are
+free; where two of them are threads of one core, no priority brings it there.
 """
 
 from __future__ import annotations
@@ -18,33 +22,46 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-WAYS = ("subprocess", "thread")
-START, EVERY = 40, 100
+COUNTING = "counting"
+WAYS = ("subprocess", "thread", COUNTING)
+START = 40
+# Steps that are not looked at: the first ones compile, a process that counts has to start.
+COMPILING, STARTING = 10, 5
+COUNT = """
+from marin_profile.levanter.worker import yield_to_training
+yield_to_training()
+while True: pass
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", type=int, default=300_000, help="at least, in each capture")
     parser.add_argument("--captures", type=int, default=5)
+    parser.add_argument("--every", type=int, default=300, help="steps from capture to capture")
     parser.add_argument("--window", type=int, default=8, help="steps to profile in each")
     parser.add_argument("--frames-per-step", type=int, default=2000)
 
 
 def bench_callback(options: argparse.Namespace) -> None:
     print(
-        f"{'ingested in':12} {'events':>9} {'quiet ms':>9} {'beside ms':>9} {'ratio':>6} "
-        f"{'steps':>5} {'ingest s':>8} {'stop_trace s':>12} {'blocked ms':>10}"
+        f"{'beside it':12} {'events':>9} {'quiet ms':>9} {'beside ms':>9} {'ratio':>6} "
+        f"{'steps':>5} {'ingest s':>8} {'stop_trace s':>12} {'blocked ms':>10}",
+        flush=True,
     )
     for way in WAYS:
         told = _train(way, options)
         quiet, beside = told["quiet"], told["beside"]
         middle, other = statistics.median(quiet), statistics.median(beside)
+        events, seconds = "-", "-"
+        if way != COUNTING:
+            events, seconds = f"{told['events']:,}", f"{sum(beside) / options.captures:.1f}"
         print(
-            f"{way:12} {told['events']:9,} {middle * 1e3:9.1f} {other * 1e3:9.1f} "
-            f"{other / middle:6.3f} {len(beside):5} {told['ingest_seconds']:8.1f} "
-            f"{told['stop_trace']:12.2f} {told['blocked'] * 1e3:10.1f}",
+            f"{way:12} {events:>9} {middle * 1e3:9.1f} {other * 1e3:9.1f} {other / middle:6.3f} "
+            f"{len(beside):5} {seconds:>8} {told['stop_trace']:12.2f} "
+            f"{told['blocked'] * 1e3:10.1f}",
             flush=True,
         )
-        if told["events"] < options.events:
+        if way != COUNTING and told["events"] < options.events:
             sys.exit(
                 f"the capture has fewer than {options.events:,} events: raise --frames-per-step"
             )
@@ -52,10 +69,10 @@ def bench_callback(options: argparse.Namespace) -> None:
 
 def _train(way: str, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        numbers = (options.captures, options.window, options.frames_per_step)
+        numbers = (options.captures, options.every, options.window, options.frames_per_step)
         command = [sys.executable, __file__, way, folder, *map(str, numbers)]
-        environment = os.environ | {
-            "JAX_PLATFORMS": "cpu",
+        environment = {"JAX_PLATFORMS": "cpu"} | os.environ
+        environment |= {
             "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
             "WANDB_MODE": "disabled",
         }
@@ -68,7 +85,7 @@ def _train(way: str, options: argparse.Namespace) -> dict[str, Any]:
 # The training, in a child
 
 
-def train(way: str, out: Path, captures: int, window: int, frames: int) -> None:
+def train(way: str, out: Path, captures: int, every: int, window: int, frames: int) -> None:
     import time
     from itertools import cycle
 
@@ -85,7 +102,7 @@ def train(way: str, out: Path, captures: int, window: int, frames: int) -> None:
     from marin_profile.levanter import ProfileOptions, ProfilerConfig, install
     from marin_profile.profile_context import read_context
 
-    steps = captures * EVERY
+    steps = captures * every
     trainer_config = TrainerConfig(
         id="bench",
         log_dir=out,
@@ -102,8 +119,9 @@ def train(way: str, out: Path, captures: int, window: int, frames: int) -> None:
     profiler = ProfilerConfig(
         start_step=START,
         num_steps=window,
-        every=EVERY,
-        ingest_in=way,
+        every=every,
+        ingest=way != COUNTING,
+        ingest_in="subprocess" if way == COUNTING else way,
         profile_options=ProfileOptions(python_tracer_level=1),
     )
     data = ListAsyncDataset(demo.made_up_text(config.model, 128))
@@ -121,6 +139,8 @@ def train(way: str, out: Path, captures: int, window: int, frames: int) -> None:
                 calls.append((info.step, time.perf_counter() - started))
 
         callback.on_step = timed
+        if way == COUNTING:
+            trainer.add_hook(Counting(START + window, every), every=1)
         trainer.add_hook(lambda info: frames_made(frames), every=1)
         state = trainer.initial_state(
             jax.random.PRNGKey(0),
@@ -138,18 +158,53 @@ def train(way: str, out: Path, captures: int, window: int, frames: int) -> None:
             first - 1: context.profiler.start_trace_seconds,
             last: context.profiler.stop_trace_seconds,
         }
-    summaries = [load_summary(str(folder / "profile_summary.json")) for folder in folders]
-    last_context = contexts[-1]
+    outside = contexts[-1].outside
+    quiet = [
+        pair for pair in zip(outside.steps, outside.seconds, strict=True) if pair[0] >= COMPILING
+    ]
+    if way == COUNTING:
+        count = Counting(START + window, every)
+        events = 0
+        beside = [seconds for step, seconds in quiet if count.is_steady(step)]
+        quiet = [pair for pair in quiet if not count.covers(pair[0])]
+    else:
+        summaries = [load_summary(str(folder / "profile_summary.json")) for folder in folders]
+        events = min(summary.trace_overview.num_events_total for summary in summaries)
+        beside = contexts[-1].outside_while_ingesting.seconds
     told = {
-        "events": min(summary.trace_overview.num_events_total for summary in summaries),
-        # The first steps compile.
-        "quiet": last_context.outside.seconds[10:],
-        "beside": last_context.outside_while_ingesting.seconds,
-        "ingest_seconds": sum(last_context.outside_while_ingesting.seconds) / captures,
+        "events": events,
+        "quiet": [seconds for _, seconds in quiet],
+        "beside": beside,
         "stop_trace": statistics.median(c.profiler.stop_trace_seconds for c in contexts),
         "blocked": max(seconds - own.get(step, 0.0) for step, seconds in calls),
     }
     (out / "told.json").write_text(json.dumps(told))
+
+
+class Counting:
+    """A hook: between two captures a process that only counts runs for half of the steps."""
+
+    def __init__(self, first: int, every: int) -> None:
+        self._first, self._every = first, every
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self, info: Any) -> None:
+        if self.covers(info.next_step) and self._process is None:
+            command = [sys.executable, "-c", COUNT]
+            self._process = subprocess.Popen(command, process_group=0)
+        elif not self.covers(info.next_step) and self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def covers(self, step: int) -> bool:
+        return self._after_capture(step) < self._every // 2
+
+    def is_steady(self, step: int) -> bool:
+        return STARTING <= self._after_capture(step) < self._every // 2
+
+    def _after_capture(self, step: int) -> int:
+        return (step - self._first) % self._every
 
 
 def frames_made(count: int) -> None:

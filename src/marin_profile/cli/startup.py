@@ -12,7 +12,8 @@ def import_numba() -> None:
         return
     sys.modules["scipy"] = None  # type: ignore[assignment]
     try:
-        import numba  # noqa: F401
+        import numba
+        import numba.np.arraymath  # noqa: F401  # the part that asks for SciPy, else at the first call
     finally:
         del sys.modules["scipy"]
 

@@ -159,7 +159,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _limit(seconds: float, memory_gb: float) -> None:
-    _yield_to_training()
+    yield_to_training()
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, lambda *_: _over_time(seconds))
         signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -175,7 +175,7 @@ def _limit(seconds: float, memory_gb: float) -> None:
         _note(f"memory is not limited: {error}")
 
 
-def _yield_to_training() -> None:
+def yield_to_training() -> None:
     """Run only where a processor has nothing else to do; if that cannot be asked for, be nice."""
     try:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
