@@ -199,6 +199,57 @@ def test_markers_tied_by_order():
     assert us(series.end - series.start) == [[80_000] * 3]
 
 
+def test_a_small_program_inside_the_markers_is_not_the_step():
+    """One CPU device: the step number is converted on the marker's own thread, the step itself is
+    launched from a thread of the runtime, after the marker."""
+    space = Space()
+    host = space.host()
+    for step in range(3):
+        at = 100_000 * step
+        host.marker(step, at, 500)
+        host.cpu_op(
+            "copy", at + 20, 5, ordinal=0, run_id=100 + step, module="jit_convert", program_id=2
+        )
+        host.call("Execute", at + 10, 50, run_id=100 + step)
+        host.call("Execute", at + 600, 50, line="runtime", run_id=step)
+        cpu_step(host, step, at + 700, 61_000)
+    series = steps(space)
+    assert (series.source, series.linked) == ("annotation", True)
+    assert us(series.start) == [[700, 100_700, 200_700]]
+    assert us(series.end - series.start) == [[61_000] * 3]
+
+
+def test_a_small_kernel_inside_the_markers_is_not_the_step_on_gpu():
+    space = Space()
+    host = space.host()
+    gpu = space.gpu(0)
+    for step, at in enumerate(STEPS):
+        host.marker(step, at, 100)
+        host.call("cuLaunchKernel", at + 10, 1, correlation_id=100 + step)
+        gpu.kernel("convert", at + 30, 5, correlation=100 + step)
+        host.call("cuLaunchKernel", at + 500, 1, line="worker", correlation_id=step)
+        gpu.kernel("k", at + 1_000, 70_000, correlation=step)
+    series = steps(space)
+    assert us(series.start) == [[30, 100_030, 200_030]]
+    assert us(series.end - series.start) == [[70_970] * 3]
+
+
+def test_launches_inside_the_markers_count_unless_they_tie_much_less():
+    """They tie 45 ms of a step, the order of execution would tie 54."""
+    space = Space()
+    host = space.host()
+    for step in range(3):
+        at = 100_000 * step
+        host.marker(step, at, 500)
+        host.call("Execute", at + 10, 5, run_id=100 + step)
+        host.cpu_op(
+            "fusion.2", at + 600, 45_000, ordinal=0, run_id=100 + step, module="jit_g", program_id=2
+        )
+        cpu_step(host, step, at + 45_600, 55_000 - 1_000)
+    series = steps(space)
+    assert us(series.end - series.start) == [[45_000] * 3]
+
+
 def test_markers_that_cannot_be_tied_give_the_period_only():
     space = Space()
     host = space.host()

@@ -103,6 +103,17 @@ def test_older_flags(runs):
         assert f"note: --trainer.{older} is an older flag" in output
 
 
+def test_the_steps_hold_the_work_of_the_device(runs):
+    """On one CPU device the runtime launches the step's program from a thread of its own."""
+    for run, _ in runs.values():
+        summary = json.loads((run / "profile_summary.json").read_text())
+        (whole,) = (row for row in summary["device_ledger"] if row["window"] == "capture")
+        in_steps = sum(
+            step["ledger"]["compute_duration"] for step in summary["step_time"]["steps"]
+        )
+        assert 0.9 * whole["compute_duration"] < in_steps <= whole["compute_duration"]
+
+
 def test_levanters_own_profiler_hook_stays_off(runs):
     for run, output in runs.values():
         assert "Starting profiler until" not in output

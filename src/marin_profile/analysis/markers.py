@@ -2,10 +2,11 @@
 
 A host marker only names a step: it covers the dispatch, not the work. Markers are tied to device
 work by the launches inside them (run id on CPU and TPU, correlation id on GPU); else by order of
-execution; on GPU else by launches from other threads. Of several annotations the one with the most
-device work tied to it counts. Without any tie the dominant module's executions are the better
-source; where a file has none, the markers' starts are the boundaries (only the period is known),
-if the markers last about as long as the devices worked.
+execution; on GPU else by launches from other threads. A surer way that ties little, because the
+step's program is launched from another thread, gives way to one that ties much more. Of several
+annotations the one with the most device work tied to it counts. Without any tie the dominant
+module's executions are the better source; where a file has none, the markers' starts are the
+boundaries (only the period is known), if the markers last about as long as the devices worked.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ LEAST_SPAN = 0.5
 # Of the markers, how many must have an execution to be tied by order.
 LEAST_EXECUTED = 0.5
 
+# A way that ties this share of the device work is good enough; else a less sure one that ties this
+# many times as much is preferred.
+ENOUGH = 0.5
+MUCH_MORE = 2
+
 Link = list[Int64s]
 
 
@@ -51,6 +57,9 @@ class Markers:
     @property
     def count(self) -> int:
         return len(self.numbers)
+
+
+Way = Callable[[HostDevices, list[DeviceOps], Markers], Link | None]
 
 
 def from_annotations(
@@ -139,29 +148,35 @@ def _markers(name: str, events: list[tuple[int, int, int, int]]) -> Markers:
 def _choose(
     host: HostDevices, devices: list[DeviceOps], found: list[Markers]
 ) -> tuple[Markers, Link] | None:
-    """The annotation with the most device work tied to it, by the surest way that ties any."""
-    ways: tuple[Callable[[HostDevices, list[DeviceOps], Markers], Link | None], ...] = (
-        _link_by_launch,
-        _link_by_order,
-        _link_by_launch_time,
-    )
+    """The annotation with the most device work tied to it, by the surest way that ties enough."""
+    ways: tuple[Way, ...] = (_link_by_launch, _link_by_order, _link_by_launch_time)
+    whole = sum(int(device.self_time.sum()) for device in devices)
+    best: tuple[int, Markers, Link] | None = None
     for way in ways:
-        best: tuple[int, Markers, Link] | None = None
-        for markers in found:
-            link = way(host, devices, markers)
-            if link is None:
-                continue
-            if markers.count == 1 and not _holds_all_executions(devices, link):
-                continue
-            work = sum(
-                int(device.self_time[step >= 0].sum())
-                for device, step in zip(devices, link, strict=True)
-            )
-            if best is None or work > best[0]:
-                best = (work, markers, link)
-        if best is not None:
-            return best[1], best[2]
-    return None
+        tied = _most_tied(way, host, devices, found)
+        if tied is not None and (best is None or tied[0] > MUCH_MORE * best[0]):
+            best = tied
+        if best is not None and best[0] >= ENOUGH * whole:
+            break
+    return best and best[1:]
+
+
+def _most_tied(
+    way: Way, host: HostDevices, devices: list[DeviceOps], found: list[Markers]
+) -> tuple[int, Markers, Link] | None:
+    """The annotation that this way ties the most work to; the work in ps."""
+    best: tuple[int, Markers, Link] | None = None
+    for markers in found:
+        link = way(host, devices, markers)
+        if link is None or (markers.count == 1 and not _holds_all_executions(devices, link)):
+            continue
+        work = sum(
+            int(device.self_time[step >= 0].sum())
+            for device, step in zip(devices, link, strict=True)
+        )
+        if best is None or work > best[0]:
+            best = (work, markers, link)
+    return best
 
 
 def _holds_all_executions(devices: list[DeviceOps], link: Link) -> bool:
