@@ -108,9 +108,7 @@ def test_the_steps_hold_the_work_of_the_device(runs):
     for run, _ in runs.values():
         summary = json.loads((run / "profile_summary.json").read_text())
         (whole,) = (row for row in summary["device_ledger"] if row["window"] == "capture")
-        in_steps = sum(
-            step["ledger"]["compute_duration"] for step in summary["step_time"]["steps"]
-        )
+        in_steps = sum(step["ledger"]["compute_duration"] for step in summary["step_time"]["steps"])
         assert 0.9 * whole["compute_duration"] < in_steps <= whole["compute_duration"]
 
 

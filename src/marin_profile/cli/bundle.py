@@ -11,6 +11,7 @@ from marin_profile.cli.judging import (
     accepted,
     history_options,
     keep,
+    require_history,
     require_sides,
     threshold_options,
 )
@@ -88,6 +89,7 @@ def command(
         for side in _SIDES
     }
     require_sides(sides["before"], sides["after"], "with --before-... and --after-...")
+    require_history(history, stamp)
     if output_dir is None:
         raise UsageError("Name the folder of the bundle with --output-dir.")
     from marin_profile.bundle import (

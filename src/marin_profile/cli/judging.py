@@ -54,6 +54,11 @@ threshold_options = all_of(*_THRESHOLDS)
 history_options = all_of(*_HISTORY)
 
 
+def require_history(history: str | None, stamp: bool) -> None:
+    if stamp and history is None:
+        raise UsageError("--stamp says when captures entered a history; name it with --history.")
+
+
 def keep(
     history: str | None, after: Sequence[ProfileSummary], assessment: Assessment, stamp: bool
 ) -> None:

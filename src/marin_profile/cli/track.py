@@ -8,6 +8,7 @@ from marin_profile.cli.judging import (
     accepted,
     history_options,
     keep,
+    require_history,
     require_sides,
     threshold_options,
 )
@@ -40,6 +41,7 @@ def command(
     or inconclusive.
     """
     require_sides(before, after, "with --before and --after")
+    require_history(history, stamp)
     from marin_profile.schema import load_summary
     from marin_profile.tracking import track
     from marin_profile.verdict import Thresholds

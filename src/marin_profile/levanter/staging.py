@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 STAGED = ".publish"
 TOLD_FILE = "told.json"
+_PARTIAL = f"{STAGED}-"
 # The largest artifact that Levanter's W&B tracker of November 2026 takes; larger ones it drops.
 LARGEST_AUTO_UPLOAD = 20_000_000
 _BLOCK = 1 << 20
@@ -75,7 +76,9 @@ def stage(job: Job, capture: Capture, summary: ProfileSummary, *, ingest_seconds
     """Put it together below the job's output folder."""
     assert job.publish is not None
     target = job.output_dir / STAGED
-    with tempfile.TemporaryDirectory(prefix=f"{STAGED}-", dir=job.output_dir) as folder:
+    for left in job.output_dir.glob(f"{_PARTIAL}*"):  # of a worker that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=job.output_dir) as folder:
         partial = Path(folder) / STAGED
         partial.mkdir()
         _fill(partial, job.publish, capture, summary, ingest_seconds)

@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,7 @@ def with_run(summary: ProfileSummary, job: Job) -> ProfileSummary:
     return summary.model_copy(update={"run_metadata": merged})
 
 
+@cache
 def _git_sha() -> str | None:
     """The commit of the folder that training runs in. Asked here: a step need not wait for it."""
     try:
