@@ -2,7 +2,7 @@
 
 Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer-python PYTHON]
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
-       python scripts/bench.py callback [--captures 5]
+       python scripts/bench.py callback [--captures 4]
        python scripts/bench.py repeats [--captures 40] [--keep DIR]
 
 `verdict` is told in bench_verdict.py, `callback` in bench_callback.py, `repeats` in

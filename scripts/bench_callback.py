@@ -36,8 +36,8 @@ while True: pass
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", type=int, default=300_000, help="at least, in each capture")
-    parser.add_argument("--captures", type=int, default=5)
-    parser.add_argument("--every", type=int, default=300, help="steps from capture to capture")
+    parser.add_argument("--captures", type=int, default=4)
+    parser.add_argument("--every", type=int, default=500, help="steps from capture to capture")
     parser.add_argument("--window", type=int, default=8, help="steps to profile in each")
     parser.add_argument("--frames-per-step", type=int, default=2000)
 

@@ -154,6 +154,34 @@ def test_a_job_over_its_time_limit_ends_by_itself(capture, output_dir, monkeypat
     assert written(output_dir) == []
 
 
+@pytest.mark.parametrize(
+    ("processors", "lowest_priority", "rests"),
+    [(2, True, True), (8, True, False), (2, False, False)],
+)
+def test_the_child_rests_where_processors_are_few(processors, lowest_priority, rests):
+    """Three times as long as it works, here 0.3 s; the timer behind it kills nobody afterwards."""
+    code = f"""
+import os, time
+from marin_profile.levanter import worker
+os.sched_getaffinity = lambda _: set(range({processors}))
+slept = []
+time.sleep = slept.append
+if {lowest_priority}:
+    worker.yield_to_training()
+began = time.process_time()
+with worker._resting():
+    while time.process_time() < began + 0.3:
+        pass
+print(sum(slept))
+while time.process_time() < began + 0.4:
+    pass
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    slept = float(done.stdout)
+    assert 3 * 0.25 < slept < 3 * 0.35 if rests else slept == 0
+
+
 def test_the_child_yields_to_training_until_training_waits(capture, output_dir, monkeypatch):
     monkeypatch.setenv("INGEST_FAULT", "slow_write")
     jobs = ingestions()

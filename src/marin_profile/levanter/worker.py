@@ -3,7 +3,8 @@ what a tracker is told.
 
 Contract
 * `ingest` works in any process and thread; as a program this module gives itself low priority and
-  limits, never imports jax, and ends soon after the process that started it.
+  limits, never imports jax, and ends soon after the process that started it. Where processors are
+  few it also rests most of the time, until training waits for it.
 * Each output appears whole or not at all.
 * Of several processes each leaves its host's part beside its capture; the first one waits for the
   others' parts, within its limit, and its summary is of all that came. What it knows before they
@@ -21,7 +22,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +37,12 @@ if TYPE_CHECKING:
     from marin_profile.sources import Capture
 
 NICENESS = 10
+# Two processors are often the two threads of one core: work on one slows the other down by a third,
+# whatever its priority. There the work is spread over more steps, so that each notices less of it.
+FEW_PROCESSORS = 4
+WORK_SECONDS = 0.02
+REST_FOR_WORK = 3
+LONGEST_REST = 0.5  # seconds; so soon it learns that training waits
 LOOK_FOR_PARENT_EVERY = 0.5  # seconds
 OVER_TIME = 124
 _PARTIAL = ".ingest-"
@@ -148,9 +156,10 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     _limit(given.seconds, given.memory_gb)
     _end_with(given.parent)
-    _slim_down()
     try:
-        ingest(given.job)
+        with _resting():
+            _slim_down()
+            ingest(given.job)
     except NotShared as error:
         _note(str(error))
         return 1
@@ -184,6 +193,35 @@ def yield_to_training() -> None:
     except (AttributeError, OSError):
         if hasattr(os, "nice"):
             os.nice(NICENESS)
+
+
+@contextmanager
+def _resting() -> Iterator[None]:
+    """Sleep after each bit of work, for as long as the priority is the lowest: training raises it
+    when it waits."""
+    if not hasattr(os, "SCHED_IDLE") or len(os.sched_getaffinity(0)) > FEW_PROCESSORS:
+        yield
+        return
+    worked_until = time.process_time()
+
+    def rest(*_: object) -> None:
+        nonlocal worked_until
+        if os.sched_getscheduler(0) != os.SCHED_IDLE:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            return
+        now = time.process_time()  # compiled code is not interrupted: it may have been much work
+        time.sleep(min(REST_FOR_WORK * (now - worked_until), LONGEST_REST))
+        worked_until = now
+
+    signal.signal(signal.SIGPROF, rest)
+    signal.siginterrupt(signal.SIGPROF, False)
+    signal.setitimer(signal.ITIMER_PROF, WORK_SECONDS, WORK_SECONDS)
+    try:
+        yield
+    finally:
+        # Else it would kill the interpreter at its exit, which gives up its handlers first.
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
 
 
 def _over_time(seconds: float) -> None:
