@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,24 @@ def test_parents_are_made_and_the_mode_is_usual(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_bytes(b"")
     assert target.stat().st_mode == plain.stat().st_mode
+
+
+def test_files_that_go_while_they_are_listed_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").write_bytes(b"abc")
+    (tmp_path / "gone").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    scandir = os.scandir
+
+    def listed(folder: str) -> nullcontext[list[os.DirEntry[str]]]:
+        found = list(scandir(folder))
+        (tmp_path / "gone").unlink()
+        (tmp_path / "folder").rmdir()
+        return nullcontext(found)
+
+    monkeypatch.setattr(os, "scandir", listed)
+    assert files_below(str(tmp_path)) == [("kept", 3)]
 
 
 def test_a_failed_write_leaves_the_old_file(

@@ -123,17 +123,21 @@ def _local_files(root: str) -> Iterator[tuple[str, int]]:
             if entry.is_dir():
                 pending.append(path)
             elif entry.is_file():
-                yield path, entry.stat().st_size
+                try:
+                    size = entry.stat().st_size
+                except FileNotFoundError:
+                    continue  # somebody's temporary file
+                yield path, size
 
 
 def _entries(folder: str, *, is_root: bool) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
-    except PermissionError:
+    except (PermissionError, FileNotFoundError):
         if is_root:
             raise
-        return []  # somebody else's folder below holds none of ours
+        return []  # somebody else's folder below holds none of ours, nor one that has just gone
 
 
 def _remote_files(root: str) -> Iterator[tuple[str, int]]:

@@ -345,3 +345,19 @@ def test_the_package_imports_without_jax():
     code = "import sys, marin_profile.levanter; print([m for m in sys.modules if m == 'jax'])"
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert child.stdout == "[]\n", child.stderr
+
+
+def test_levanters_own_profiler_beside_ours_is_refused():
+    """Its start_trace would raise into training whenever a trace of ours is open."""
+    code = """
+from types import SimpleNamespace
+from levanter.callbacks.profiler import ProfilerConfig
+from marin_profile.levanter import install
+trainer = SimpleNamespace(config=SimpleNamespace(profiler=ProfilerConfig(enabled=True)))
+try:
+    install(trainer)
+except ValueError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith("Levanter's own profiler is on (trainer.profiler.enabled)")

@@ -277,13 +277,20 @@ class ProfileCallback(Callback):
 def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCallback | None:
     """Add the callback to `trainer`; None if it has nothing to do.
 
-    Raises ValueError for a window that could never start, UnsupportedLevanterError.
+    Raises ValueError for a window that could never start and where Levanter's own profiler is on,
+    UnsupportedLevanterError.
     """
     config = config or ProfilerConfig()
     line = levanter_line()
     index, count = jax.process_index(), jax.process_count()
     if not config.enabled or index not in config.capturing(count):
         return None
+    if getattr(trainer.config.profiler, "is_enabled", False):
+        # Its start_trace raises into training if a trace of ours is open.
+        raise ValueError(
+            "Levanter's own profiler is on (trainer.profiler.enabled), and a process can only run "
+            "one: turn it off, or leave this one out."
+        )
     schedule = plan(config, trainer.num_train_steps, line.first_step)
     _say_what_is_planned(schedule, trainer.num_train_steps)
     if not schedule.windows and not config.on_demand and config.anomaly_factor is None:
