@@ -282,9 +282,9 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
     """
     config = config or ProfilerConfig()
     line = levanter_line()
-    index, count = jax.process_index(), jax.process_count()
-    if not config.enabled or index not in config.capturing(count):
+    if not config.enabled:
         return None
+    # What is refused is refused in every process, so that none waits for one that is gone.
     if getattr(trainer.config.profiler, "is_enabled", False):
         # Its start_trace raises into training if a trace of ours is open.
         raise ValueError(
@@ -292,6 +292,9 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
             "one: turn it off, or leave this one out."
         )
     schedule = plan(config, trainer.num_train_steps, line.first_step)
+    index, count = jax.process_index(), jax.process_count()
+    if index not in config.capturing(count):
+        return None
     _say_what_is_planned(schedule, trainer.num_train_steps)
     if not schedule.windows and not config.on_demand and config.anomaly_factor is None:
         return None
