@@ -107,6 +107,19 @@ def _write_local(target: Path, content: bytes) -> None:
         beside.unlink(missing_ok=True)
 
 
+@contextmanager
+def partial_folder(folder: Path, prefix: str) -> Iterator[Path]:
+    """A temporary folder in `folder` to put outputs together in; what a killed process left of its
+    kind is removed."""
+    import shutil
+    import tempfile  # neither is needed by the views, which start fast
+
+    for left in folder.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as partial:
+        yield Path(partial)
+
+
 def _local_files(root: str) -> Iterator[tuple[str, int]]:
     if os.path.isfile(root):
         raise _not_a_folder(root)

@@ -26,7 +26,14 @@ from marin_profile.levanter.hosts import CAPTURE_SUFFIXES
 from marin_profile.levanter.job import Job, Publish
 from marin_profile.redact import Redactor, redact_summary
 from marin_profile.reports import render_markdown
-from marin_profile.storage import base_name, files_below, is_url, open_file, path_parts
+from marin_profile.storage import (
+    base_name,
+    files_below,
+    is_url,
+    open_file,
+    partial_folder,
+    path_parts,
+)
 
 if TYPE_CHECKING:
     from marin_profile.schema import ProfileSummary
@@ -76,10 +83,8 @@ def stage(job: Job, capture: Capture, summary: ProfileSummary, *, ingest_seconds
     """Put it together below the job's output folder."""
     assert job.publish is not None
     target = job.output_dir / STAGED
-    for left in job.output_dir.glob(f"{_PARTIAL}*"):  # of a worker that was killed
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=job.output_dir) as folder:
-        partial = Path(folder) / STAGED
+    with partial_folder(job.output_dir, _PARTIAL) as folder:
+        partial = folder / STAGED
         partial.mkdir()
         _fill(partial, job.publish, capture, summary, ingest_seconds)
         shutil.rmtree(target, ignore_errors=True)

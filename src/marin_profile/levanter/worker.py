@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -30,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.levanter.job import Job
+from marin_profile.storage import partial_folder
 
 if TYPE_CHECKING:
     from marin_profile.host_parts import HostRead
@@ -127,13 +126,11 @@ def _git_sha() -> str | None:
 
 def _write(folder: Path, contents: dict[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob(f"{_PARTIAL}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder) as partial:
+    with partial_folder(folder, _PARTIAL) as partial:
         for name, text in contents.items():
-            (Path(partial) / name).write_text(text)
+            (partial / name).write_text(text)
         for name in contents:
-            os.replace(Path(partial) / name, folder / name)
+            os.replace(partial / name, folder / name)
 
 
 def _note(line: str) -> None:
