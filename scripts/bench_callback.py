@@ -99,8 +99,8 @@ def train(way: str, out: Path, captures: int, every: int, window: int, frames: i
     from levanter.trainer import Trainer, TrainerConfig
 
     from marin_profile import load_summary
+    from marin_profile.capture.context import read_context
     from marin_profile.levanter import ProfileOptions, ProfilerConfig, install
-    from marin_profile.profile_context import read_context
 
     steps = captures * every
     trainer_config = TrainerConfig(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marin_profile.analysis.step_classes import MIN_RATIO, classify_steps
+from marin_profile.analysis.steps.classes import MIN_RATIO, classify_steps
 from marin_profile.verdict.estimate import Change, alike, change_of_location, change_of_quantile
 from marin_profile.verdict.rules import as_percent, statuses
 from marin_profile.verdict.series import Series

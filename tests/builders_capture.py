@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from builders_xspace import Space
-from marin_profile.filenames import CONTEXT_FILE
-from marin_profile.profile_context import Cost, Judgement, ProfileContext, Steps
+from marin_profile.capture.context import Cost, Judgement, ProfileContext, Steps
+from marin_profile.capture.filenames import CONTEXT_FILE
 
 SECOND_NS = 1_000_000_000
 STARTED_NS = 1_700_000_000 * SECOND_NS

@@ -10,8 +10,8 @@ import io
 import json
 from typing import Any
 
+from marin_profile.events.timeline import Sparse, Timeline
 from marin_profile.readers.trace_json import read_trace_json
-from marin_profile.timeline import Sparse, Timeline
 
 PATH = "some/host.trace.json.gz"
 HEADER = '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":['

@@ -21,14 +21,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from marin_profile.analysis.devices import HostDevices, find_devices
+from marin_profile.analysis.device_ops import HostDevices
+from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.host import HostPart, analyse_host
 from marin_profile.assemble import CaptureFacts, SourceFile, assemble
+from marin_profile.capture.sources import resolve
+from marin_profile.events.timeline import Timeline
 from marin_profile.pipeline import SummarizeOptions, summarize_capture
 from marin_profile.readers.xplane import read_xplane
 from marin_profile.schema import ProfileSummary
-from marin_profile.sources import resolve
-from marin_profile.timeline import Timeline
 
 US = 1_000_000
 Time = int | float | Fraction

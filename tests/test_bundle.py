@@ -16,9 +16,9 @@ import pytest
 from builders_pairs import PROGRAM, Work, changed, with_work
 from builders_pairs import capture as program
 from builders_verdict import capture, noisy
+from marin_profile.base.errors import UsageError
 from marin_profile.bundle import MANIFEST_FILE, bundle_folder, make_bundle, write_bundle
 from marin_profile.comparison import compare
-from marin_profile.errors import UsageError
 from marin_profile.reports import render_markdown
 from marin_profile.reports.verdict import render_change
 from marin_profile.schema import ProfileSummary, parse_summary

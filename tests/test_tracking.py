@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from builders_verdict import capture, noisy
-from marin_profile.errors import UsageError
+from marin_profile.base.errors import UsageError
 from marin_profile.history import HistoryRecord, append, read, record_of
 from marin_profile.schema import ProfileSummary, TraceProvenance
 from marin_profile.tracking import record, track

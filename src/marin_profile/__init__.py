@@ -56,7 +56,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value: Any = _version()
+        from marin_profile.version import package_version
+
+        value: Any = package_version()
     elif name in _HOMES:
         from importlib import import_module
 
@@ -69,12 +71,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("marin-profile")
-    except PackageNotFoundError:
-        return "0+unknown"

@@ -23,14 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from marin_profile.base.errors import UsageError
+from marin_profile.base.storage import is_url, plain
+from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.comparison import Comparison, compare
-from marin_profile.errors import UsageError
-from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
-from marin_profile.queries.device_time import step_length
+from marin_profile.facts.device_time import step_length
 from marin_profile.reports import render_markdown
 from marin_profile.reports.verdict import render_change
 from marin_profile.schema import ProfileSummary, canonical_json
-from marin_profile.storage import is_url, plain
 from marin_profile.tracking import Tracked, track
 from marin_profile.verdict import Thresholds
 
@@ -177,11 +177,11 @@ def _manifest(
     after: Sequence[ProfileSummary],
     files: Mapping[str, str],
 ) -> dict[str, Any]:
-    from marin_profile import __version__
+    from marin_profile.version import package_version
 
     return {
         "schema_version": SCHEMA_VERSION,
-        "tool_version": __version__,
+        "tool_version": package_version(),
         "label": tracked.assessment.label,
         "status": tracked.assessment.status,
         "confidence": tracked.assessment.confidence,

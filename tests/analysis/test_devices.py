@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from builders_xspace import US, Space, computation, hlo_proto, instruction
-from marin_profile.analysis.devices import find_devices, plane_kind
-from marin_profile.timeline import Plane
+from marin_profile.analysis.devices import find_devices
+from marin_profile.analysis.planes import plane_kind
+from marin_profile.events.timeline import Plane
 
 
 def names(space: Space) -> list[str]:

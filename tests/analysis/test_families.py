@@ -4,7 +4,7 @@ import pytest
 
 from builders_xspace import US, Space
 from marin_profile.analysis.families import family_totals
-from marin_profile.classify import family
+from marin_profile.events.classify import family
 
 
 @pytest.mark.parametrize(

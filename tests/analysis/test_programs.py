@@ -2,7 +2,7 @@
 
 from builders_xspace import Space, computation, hlo_proto, instruction
 from marin_profile.analysis.programs import registered_programs
-from marin_profile.timeline import Op
+from marin_profile.events.timeline import Op
 
 
 def ops(*programs: tuple[str, int | None]) -> list[Op]:

@@ -11,11 +11,11 @@ import pytest
 
 from builders_capture import leave_capture
 from builders_verdict import capture, noisy
+from marin_profile.base.storage import write_file
 from marin_profile.bundle import make_bundle
 from marin_profile.history import read
 from marin_profile.pipeline import SummarizeOptions, summarize
 from marin_profile.schema import load_summary
-from marin_profile.storage import write_file
 from marin_profile.verdict import Thresholds
 
 Call = Callable[..., Any]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import marin_profile.cli.query
+from marin_profile.base.errors import RemoteError
 from marin_profile.cli import VERBS
-from marin_profile.errors import RemoteError
 
 Call = Callable[..., Any]
 COMMAND = [sys.executable, "-m", "marin_profile"]

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from marin_profile.capture.sources import Capture, HostFile
 from marin_profile.cli import progress
-from marin_profile.sources import Capture, HostFile
 
 
 def capture(size: int) -> Capture:

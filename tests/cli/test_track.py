@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from builders_verdict import capture, noisy
+from marin_profile.base.storage import write_file
 from marin_profile.history import append, read, record_of
 from marin_profile.schema import load_summary
-from marin_profile.storage import write_file
 from marin_profile.verdict import Thresholds, assess
 
 Call = Callable[..., Any]

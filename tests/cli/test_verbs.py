@@ -12,12 +12,12 @@ import pytest
 
 import marin_profile.pipeline
 from builders_summary import build_summary, build_v1_summary
-from marin_profile.errors import BrokenInputError, CannotAnswerError
+from marin_profile.base.errors import BrokenInputError, CannotAnswerError
+from marin_profile.capture.sources import Capture
 from marin_profile.pipeline import SummarizeOptions
 from marin_profile.queries import answer, list_queries
 from marin_profile.reports import render_markdown
 from marin_profile.schema import ProfileSummary, canonical_json
-from marin_profile.sources import Capture
 
 Call = Callable[..., Any]
 

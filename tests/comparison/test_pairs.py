@@ -334,7 +334,7 @@ def test_without_an_account_nothing_is_attributed():
 
 
 def test_a_summary_that_contradicts_itself_is_refused():
-    from marin_profile.errors import BrokenInputError
+    from marin_profile.base.errors import BrokenInputError
 
     groups = [
         group.model_copy(update={"owned_duration": (group.owned_duration or 0.0) + 1.0})

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from history_writer import record, write
-from marin_profile.errors import NotFoundError, UsageError
+from marin_profile.base.errors import NotFoundError, UsageError
 from marin_profile.history import HistoryRecord, append, read
 from marin_profile.history.store import object_name
 
@@ -192,7 +192,7 @@ def test_a_remote_folder(slash: str) -> None:
 
 
 def test_a_remote_file_is_read_but_not_appended_to() -> None:
-    from marin_profile.storage import write_file
+    from marin_profile.base.storage import write_file
 
     target = "memory://history_file/h.jsonl"
     write_file(target, HistoryRecord(run_id="a").to_line() + b"\n")

@@ -11,7 +11,7 @@ import pytest
 
 from builders_capture import context, leave_capture
 from marin_profile import load_summary, summarize
-from marin_profile.filenames import PART_FILE, SUMMARY_FILE
+from marin_profile.capture.filenames import PART_FILE, SUMMARY_FILE
 from marin_profile.levanter.ingestion import Ingestions, Limits
 from marin_profile.levanter.job import Gather, Job
 

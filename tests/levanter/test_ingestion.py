@@ -11,7 +11,7 @@ import pytest
 
 from builders_capture import leave_capture
 from marin_profile import load_summary
-from marin_profile.filenames import INGEST_LOG_FILE, REPORT_FILE, SUMMARY_FILE
+from marin_profile.capture.filenames import INGEST_LOG_FILE, REPORT_FILE, SUMMARY_FILE
 from marin_profile.levanter.ingestion import Ingestions, Limits
 from marin_profile.levanter.job import Gather, Job, Publish
 from mounts import mounted

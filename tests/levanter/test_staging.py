@@ -10,7 +10,7 @@ from builders_capture import context, leave_capture
 from builders_summary import build_summary as made_summary
 from builders_summary import ledger
 from marin_profile import load_summary, summarize
-from marin_profile.filenames import SUMMARY_FILE
+from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.levanter.figures import figures
 from marin_profile.levanter.job import Gather, Job, Publish
 from marin_profile.levanter.publish import publish

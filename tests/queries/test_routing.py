@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders_summary import build_summary, build_v1_summary
-from marin_profile.errors import UsageError
+from marin_profile.base.errors import UsageError
 from marin_profile.queries import QUERIES, answer, list_queries, run_query
 from marin_profile.queries.model import Parameters
 from marin_profile.queries.router import route, take_apart

@@ -13,8 +13,8 @@ from builders_xspace import (
     number,
     shape_proto,
 )
+from marin_profile.events.timeline import HloInstruction
 from marin_profile.readers.hlo import read_hlo_proto
-from marin_profile.timeline import HloInstruction
 
 
 def read(proto: bytes) -> dict[str, HloInstruction]:

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marin_profile.events.timeline import Op
 from marin_profile.readers.json_layout import distinct_ops, line_runs, rows_by_line
-from marin_profile.timeline import Op
 
 LINES = st.lists(st.integers(0, 4), max_size=30)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from builders_json import event, gz, names, pairs, process, read, thread, times, trace
+from marin_profile.events.timeline import Line, Op, Plane
 from marin_profile.readers import JSON_LACKS, json_events, json_stream
-from marin_profile.timeline import Line, Op, Plane
 
 
 def test_a_whole_small_trace() -> None:

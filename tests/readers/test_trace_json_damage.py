@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders_json import HEADER, PATH, event, gz, names, process, read, thread, trace
-from marin_profile.errors import BrokenInputError
+from marin_profile.base.errors import BrokenInputError
+from marin_profile.events.timeline import Plane
 from marin_profile.readers import json_events, json_stream, trace_json
-from marin_profile.timeline import Plane
 
 
 def refusal(text: bytes) -> str:

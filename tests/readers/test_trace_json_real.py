@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from builders_json import names
-from marin_profile.errors import BrokenInputError
+from marin_profile.base.errors import BrokenInputError
+from marin_profile.events.timeline import Timeline
 from marin_profile.readers.trace_json import read_trace_json
-from marin_profile.timeline import Timeline
 
 V6E = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00"
 

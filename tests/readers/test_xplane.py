@@ -21,10 +21,10 @@ from builders_xspace import (
     read_bytes,
     varint,
 )
-from marin_profile.errors import BrokenInputError
+from marin_profile.base.errors import BrokenInputError
+from marin_profile.events.timeline import Timeline
 from marin_profile.readers.profile_window import read_profile_window
 from marin_profile.readers.xplane import read_xplane
-from marin_profile.timeline import Timeline
 
 
 def rows(timeline: Timeline, line: str) -> list[tuple[str, int, int]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from marin_profile.capture.sources import resolve
+from marin_profile.events.timeline import Timeline
 from marin_profile.pipeline import SummarizeOptions, summarize_capture
 from marin_profile.readers import read_timeline
 from marin_profile.schema import DeviceLedger, ProfileSummary
-from marin_profile.sources import resolve
-from marin_profile.timeline import Timeline
 
 V6E = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00"
 VLLM_BEFORE = "tpu_vllm_serving/plugins/profile/2026_01_11_21_26_41"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from marin_profile.errors import CannotAnswerError
+from marin_profile.base.errors import CannotAnswerError
 from real.captures import CPU8, CPU_HOST_ONLY, ledgers, share, summarize, terms
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marin_profile.timeline import Timeline
+from marin_profile.events.timeline import Timeline
 from real.captures import CPU8, GPU_CONV, GPU_GTX, V6E, read, summarize
 
 PAIRS = [

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from marin_profile.base.errors import BrokenInputError
 from marin_profile.cli import run
-from marin_profile.errors import BrokenInputError
 from real.captures import summarize
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders_xspace import STAMP, Space
-from marin_profile.errors import BrokenInputError, UsageError
+from marin_profile.base.errors import BrokenInputError, UsageError
 from marin_profile.pipeline import summarize
 from marin_profile.readers.json_stream import WINDOW
 from marin_profile.redact import Redactor, capture_host_names, redact_capture, redact_summary

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from builders_verdict import capture, noisy
+from marin_profile.base.text import duration
 from marin_profile.comparison import compare
-from marin_profile.reports.text import duration
 from marin_profile.reports.verdict import render_change
 from marin_profile.schema import ProfileSummary
 from marin_profile.tracking import track

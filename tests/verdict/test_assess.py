@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from builders_summary import build_v1_summary, no_steps, step, step_time
 from builders_verdict import capture, noisy
-from marin_profile.errors import UsageError
+from marin_profile.base.errors import UsageError
 from marin_profile.schema import ProfileSummary, TraceOverview
 from marin_profile.verdict import Assessment, NoiseFloor, Thresholds, assess
 from marin_profile.verdict.model import Check

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
-from marin_profile.columns import distinct
-from marin_profile.timeline import Int64s, Timeline
+from marin_profile.analysis.device_ops import DeviceOps, HostDevices
+from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.base.columns import distinct
+from marin_profile.events.timeline import Int64s, Timeline
 
 _NUMBERED = re.compile(r"^(.*?)(-start|-done)((?:\.\d+)?)$")
 

@@ -12,9 +12,9 @@ import re
 
 import numpy as np
 
-from marin_profile.columns import sum_by
-from marin_profile.intervals import Intervals, self_pieces
-from marin_profile.timeline import Timeline
+from marin_profile.base.columns import sum_by
+from marin_profile.base.intervals import Intervals, self_pieces
+from marin_profile.events.timeline import Timeline
 
 PER_TRACK = "exclusive_per_track"
 GLOBAL = "exclusive_global"

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.analysis.async_spans import AsyncSpans
-from marin_profile.analysis.devices import DeviceOps, HostDevices, OpFacts
-from marin_profile.classify import COLLECTIVES
-from marin_profile.columns import distinct, unique_pairs
-from marin_profile.intervals import Intervals
-from marin_profile.replica_groups import Groups, groups_of_captured
-from marin_profile.timeline import Int64s
+from marin_profile.analysis.device_ops import DeviceOps, HostDevices
+from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.base.columns import distinct, unique_pairs
+from marin_profile.base.intervals import Intervals
+from marin_profile.events.classify import COLLECTIVES
+from marin_profile.events.replica_groups import Groups, groups_of_captured
+from marin_profile.events.timeline import Int64s
 
 DTYPE_BITS = {
     "pred": 8, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "f4e2m1fn": 4, "s8": 8, "u8": 8, "f8e5m2": 8,

@@ -1,104 +1,35 @@
-"""Which events are device work, device by device, with the facts of each op.
+"""A Timeline -> its devices: which events are device work, device by device.
 
 Contract
 * Device op lines only: TPU "XLA Ops" lanes (async lines beside them), GPU "Stream #..." lines, on
   CPU the host events that carry an HLO op, grouped by device ordinal (threads are a pool).
-* `DeviceOps` columns are sorted by (start, longest first, container first, name): the order of
-  events, lines and planes in the file does not matter.
-* Lengths are on the device clock where the file has one; `event_start` keeps the event clock, on
-  which an op belongs to an execution, a step or a marker.
+* The order of events, lines and planes in the file does not matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.analysis.executions import Executions, find_executions
+from marin_profile.analysis.device_ops import DeviceOps, HostDevices
+from marin_profile.analysis.executions import find_executions
 from marin_profile.analysis.op_facts import OpFacts, op_facts, with_update_pass
 from marin_profile.analysis.planes import (
     ASYNC_LINE,
     CPU,
     GPU,
-    SPARSECORE,
     STEPS_LINE,
-    TPU,
     is_op_line,
     natural_order,
     plane_kind,
     unknown_lines,
 )
-from marin_profile.classify import is_sync_entry
-from marin_profile.columns import distinct, is_sorted, moved_to_clock, sum_by
-from marin_profile.intervals import self_pieces
-from marin_profile.timeline import Int64s, Line, Plane, Timeline
-
-
-@dataclass(frozen=True)
-class DeviceOps:
-    """One device's op executions as sorted columns (see the module docstring).
-
-    rows: events of the Timeline. execution: index into `executions` or -1. piece_*: self intervals;
-    `piece_owner` indexes the op columns.
-    """
-
-    timeline: Timeline
-    name: str
-    host: str
-    kind: str
-    plane_stats: Mapping[str, int | float | str]
-    rows: Int64s
-    op: Int64s
-    start: Int64s
-    end: Int64s
-    self_time: Int64s
-    piece_start: Int64s
-    piece_end: Int64s
-    piece_owner: Int64s
-    overlapping: int
-    execution: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
-    executions: Executions | None = None
-    steps_line: Int64s | None = None
-    async_rows: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    @property
-    def identity(self) -> str:
-        return f"{self.host}{self.name}" if self.host else self.name
-
-    @property
-    def event_start(self) -> Int64s:
-        """Starts on the event clock; made anew on each use."""
-        return self.timeline.start[self.rows]
-
-    @property
-    def event_end(self) -> Int64s:
-        return self.event_start + self.timeline.duration[self.rows]
-
-    def to_device_clock(self, points: Int64s) -> Int64s:
-        """Event-clock times on the device clock, by the shift of the op that started last."""
-        event_start = self.event_start
-        return moved_to_clock(event_start, self.start - event_start, points)
-
-    @property
-    def window(self) -> tuple[int, int]:
-        """From the first op's start to the last op's end, device clock."""
-        return int(self.start.min()), int(self.end.max())
-
-
-@dataclass(frozen=True)
-class HostDevices:
-    """All devices of one host's Timeline."""
-
-    timeline: Timeline
-    host: str
-    facts: tuple[OpFacts, ...]
-    devices: tuple[DeviceOps, ...]
-    empty_devices: tuple[str, ...]
-    lines_not_analysed: tuple[str, ...]
-    sync_entries: int
+from marin_profile.base.columns import distinct, is_sorted, sum_by
+from marin_profile.base.intervals import self_pieces
+from marin_profile.events.classify import is_sync_entry
+from marin_profile.events.timeline import Int64s, Line, Plane, Timeline
 
 
 def find_devices(timeline: Timeline, host: str) -> HostDevices:
@@ -267,17 +198,3 @@ def _lane_pieces(
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0], kind="stable")
     return columns[0][order], columns[1][order], columns[2][order], overlapping
-
-
-__all__ = [
-    "CPU",
-    "GPU",
-    "SPARSECORE",
-    "TPU",
-    "DeviceOps",
-    "Executions",
-    "HostDevices",
-    "OpFacts",
-    "find_devices",
-    "plane_kind",
-]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.analysis.planes import CPU, MODULES_LINE, SPARSECORE, TPU
-from marin_profile.columns import extent_by, unique_pairs
-from marin_profile.timeline import Int64s, Line, Timeline
+from marin_profile.base.columns import extent_by, unique_pairs
+from marin_profile.events.timeline import Int64s, Line, Timeline
 
 _MODULE_ID = re.compile(r"^(.*?)\((-?\d+)\)$")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from marin_profile.analysis.ops import OpTotals
-from marin_profile.classify import family
+from marin_profile.events.classify import family
 
 
 @dataclass

@@ -13,10 +13,10 @@ from itertools import zip_longest
 
 import numpy as np
 
-from marin_profile.analysis.devices import DeviceOps, HostDevices
-from marin_profile.classify import is_bookkeeping
-from marin_profile.columns import counts_of, sum_by, unique_pairs
-from marin_profile.jit import jit
+from marin_profile.analysis.device_ops import DeviceOps, HostDevices
+from marin_profile.base.columns import counts_of, sum_by, unique_pairs
+from marin_profile.base.jit import jit
+from marin_profile.events.classify import is_bookkeeping
 
 Window = tuple[int, int]
 

@@ -15,13 +15,15 @@ import numpy as np
 from marin_profile.analysis.async_spans import find_spans
 from marin_profile.analysis.breakdown_v1 import older_breakdown
 from marin_profile.analysis.collectives import CollectiveTotals, collective_totals
-from marin_profile.analysis.devices import SPARSECORE, DeviceOps, find_devices
+from marin_profile.analysis.device_ops import DeviceOps
+from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.ledger import DeviceTime, Ledger
 from marin_profile.analysis.ops import Account, OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.ownership import name_ranks
+from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import Peaks, peaks_of
-from marin_profile.analysis.step_account import (
+from marin_profile.analysis.steps.account import (
     EXECUTION,
     AccountWindows,
     DeviceAccount,
@@ -29,11 +31,11 @@ from marin_profile.analysis.step_account import (
     account_windows,
     launch_time,
 )
-from marin_profile.analysis.step_series import StepSeries
-from marin_profile.analysis.steps import find_steps
-from marin_profile.columns import counts_of
-from marin_profile.intervals import Intervals
-from marin_profile.timeline import Int64s, Timeline
+from marin_profile.analysis.steps.find import find_steps
+from marin_profile.analysis.steps.series import StepSeries
+from marin_profile.base.columns import counts_of
+from marin_profile.base.intervals import Intervals
+from marin_profile.events.timeline import Int64s, Timeline
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,11 @@ from functools import cached_property
 import numpy as np
 
 from marin_profile.analysis.async_spans import AsyncSpans
-from marin_profile.analysis.devices import DeviceOps, OpFacts
-from marin_profile.classify import (
+from marin_profile.analysis.device_ops import DeviceOps
+from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.base.columns import counts_of
+from marin_profile.base.intervals import Intervals
+from marin_profile.events.classify import (
     COLLECTIVES,
     DEVICE_TO_DEVICE,
     DEVICE_TO_HOST,
@@ -33,9 +36,7 @@ from marin_profile.classify import (
     ON_CHIP,
     TRANSFERS,
 )
-from marin_profile.columns import counts_of
-from marin_profile.intervals import Intervals
-from marin_profile.timeline import Int64s
+from marin_profile.events.timeline import Int64s
 
 HOST_KINDS = (HOST_TO_DEVICE, DEVICE_TO_HOST, "infeed", "outfeed")
 WAIT_KINDS = (ON_CHIP, DEVICE_TO_DEVICE)

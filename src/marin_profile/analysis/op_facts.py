@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from marin_profile.analysis.planes import GPU, plane_kind
 from marin_profile.analysis.programs import registered_programs
-from marin_profile.classify import (
+from marin_profile.base.columns import distinct
+from marin_profile.events.classify import (
     GROUP_TRANSFER,
     UNKNOWN_TRANSFER,
     OpClass,
@@ -20,10 +21,9 @@ from marin_profile.classify import (
     kind_group,
     shape_signature,
 )
-from marin_profile.columns import distinct
-from marin_profile.replica_groups import Groups, groups_in_text
-from marin_profile.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
-from marin_profile.timeline import HloInstruction, Op, Timeline
+from marin_profile.events.replica_groups import Groups, groups_in_text
+from marin_profile.events.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
+from marin_profile.events.timeline import HloInstruction, Op, Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marin_profile.analysis.async_spans import AsyncSpans
-from marin_profile.analysis.devices import DeviceOps, OpFacts
+from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.ledger import DeviceTime, Ledger
+from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.analysis.ownership import owned_time
-from marin_profile.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
-from marin_profile.columns import counts_of, sum_by, unique_pairs
-from marin_profile.timeline import Int64s
+from marin_profile.base.columns import counts_of, sum_by, unique_pairs
+from marin_profile.events.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
+from marin_profile.events.timeline import Int64s
 
 Program = tuple[str, int | None]
 Window = tuple[int, int]

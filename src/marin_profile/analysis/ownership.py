@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from marin_profile.analysis.async_spans import AsyncSpans
-from marin_profile.analysis.devices import DeviceOps, OpFacts
+from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.ledger import Ledger
-from marin_profile.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
-from marin_profile.columns import distinct
-from marin_profile.jit import jit
-from marin_profile.timeline import Int64s
+from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.base.columns import distinct
+from marin_profile.base.jit import jit
+from marin_profile.events.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
+from marin_profile.events.timeline import Int64s
 
 _FAR = np.iinfo(np.int64).max
 

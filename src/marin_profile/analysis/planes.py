@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from marin_profile.timeline import Line, Plane
+from marin_profile.events.timeline import Line, Plane
 
 TPU, SPARSECORE, GPU, CPU = "tpu", "sparsecore", "gpu", "cpu"
 OPS_LINE, ASYNC_LINE, MODULES_LINE, STEPS_LINE = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from marin_profile.timeline import Op
+from marin_profile.events.timeline import Op
 
 Program = tuple[str, int]  # an op's own word: module, program id
 

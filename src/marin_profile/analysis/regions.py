@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from marin_profile.analysis.ops import OpTotals
-from marin_profile.scopes import SEPARATOR
+from marin_profile.events.scopes import SEPARATOR
 
 
 @dataclass

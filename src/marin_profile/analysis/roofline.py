@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from marin_profile.analysis.ops import OpTotals
-from marin_profile.classify import GROUP_COMPUTE
+from marin_profile.events.classify import GROUP_COMPUTE
 
 COMPUTE_BOUND, MEMORY_BOUND = "compute", "memory"
 

@@ -12,8 +12,8 @@ from marin_profile import schema
 from marin_profile.analysis.collectives import merge_collectives
 from marin_profile.analysis.gaps import merge_gaps
 from marin_profile.analysis.host import HostPart
-from marin_profile.analysis.merge_steps import merge_steps
 from marin_profile.analysis.ops import merge_op_totals
+from marin_profile.analysis.steps.merge import merge_steps
 from marin_profile.assemble.communication import (
     collective,
     communication_ops,

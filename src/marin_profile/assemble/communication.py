@@ -8,7 +8,7 @@ from marin_profile import schema
 from marin_profile.analysis.collectives import CollectiveTotals, bandwidth
 from marin_profile.analysis.gaps import GapTotals
 from marin_profile.assemble.context import Context, us, us_or_none
-from marin_profile.classify import V1_COLLECTIVES
+from marin_profile.events.classify import V1_COLLECTIVES
 
 
 def communication_ops(context: Context) -> list[schema.CommunicationOp]:

@@ -12,13 +12,13 @@ from marin_profile.analysis.collectives import CollectiveTotals
 from marin_profile.analysis.gaps import GapTotals
 from marin_profile.analysis.host import DevicePart, HostPart
 from marin_profile.analysis.ledger import Ledger
-from marin_profile.analysis.merge_steps import MergedStep, MergedSteps
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import Peaks
-from marin_profile.analysis.step_account import DeviceAccount
-from marin_profile.profile_context import ProfileContext
-from marin_profile.timeline import PS_PER_US
+from marin_profile.analysis.steps.account import DeviceAccount
+from marin_profile.analysis.steps.merge import MergedStep, MergedSteps
+from marin_profile.capture.context import ProfileContext
+from marin_profile.events.timeline import PS_PER_US
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import CaptureFacts, Context, us
 from marin_profile.assemble.profiling import profiling_notes
-from marin_profile.formats import XPLANE
+from marin_profile.capture.formats import XPLANE
 from marin_profile.readers import JSON_LACKS
 
 COMMAND_BUFFER = "command_buffer"

@@ -10,8 +10,8 @@ from marin_profile.analysis import advice
 from marin_profile.analysis.ledger import HOST_KINDS
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import Context
-from marin_profile.classify import GROUP_COMPUTE
-from marin_profile.scopes import RECOMPUTE
+from marin_profile.events.classify import GROUP_COMPUTE
+from marin_profile.events.scopes import RECOMPUTE
 
 
 def advice_section(

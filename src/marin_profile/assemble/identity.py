@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
 
 from marin_profile import schema
 from marin_profile.analysis.host import HostPart
 from marin_profile.assemble.context import CaptureFacts, Context, us
+from marin_profile.base.times import epoch_utc
 
 
 def digest(digests: list[str]) -> str | None:
@@ -24,17 +24,6 @@ def most_common(counters: Iterable[Counter[str]], limit: int = 20) -> list[str]:
     for counter in counters:
         total.update(counter)
     return sorted(total, key=lambda name: (-total[name], name))[:limit]
-
-
-def epoch_utc(nanoseconds: int) -> str:
-    """Epoch nanoseconds as YYYY-MM-DDTHH:MM:SS.ffffffZ (cut, not rounded)."""
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return utc_text(epoch + timedelta(microseconds=nanoseconds // 1000))
-
-
-def utc_text(moment: datetime) -> str:
-    """A time in UTC as YYYY-MM-DDTHH:MM:SS.ffffffZ."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def generated_at(parts: Sequence[HostPart]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_profile import schema
-from marin_profile.profile_context import ProfileContext
+from marin_profile.capture.context import ProfileContext
 
 _US = 1e6
 

@@ -7,7 +7,7 @@ import numpy as np
 from marin_profile import schema
 from marin_profile.analysis.roofline import Peaks, op_rate, roofline_totals
 from marin_profile.assemble.context import Context
-from marin_profile.classify import GROUP_COMPUTE
+from marin_profile.events.classify import GROUP_COMPUTE
 
 
 def roofline_section(context: Context) -> schema.Roofline | None:

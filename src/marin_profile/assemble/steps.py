@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from marin_profile import schema
-from marin_profile.analysis.merge_steps import MergedSteps
-from marin_profile.analysis.step_classes import classify_steps, periodicity
+from marin_profile.analysis.steps.classes import classify_steps, periodicity
+from marin_profile.analysis.steps.merge import MergedSteps
 from marin_profile.assemble.context import Context, us, us_or_none
 
 

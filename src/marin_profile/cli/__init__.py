@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import click
 
-from marin_profile.errors import ProfileError
+from marin_profile.base.errors import ProfileError
 
 # Verb -> its short help: the listing must not load what the verbs need.
 VERBS = {

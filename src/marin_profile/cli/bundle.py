@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from marin_profile.base.errors import UsageError
+from marin_profile.base.startup import import_numba, return_large_blocks
+from marin_profile.base.storage import plain
 from marin_profile.cli.judging import (
     accepted,
     history_options,
@@ -16,12 +19,9 @@ from marin_profile.cli.judging import (
     threshold_options,
 )
 from marin_profile.cli.options import Verb, note, top_k_option, wandb_options, warmup_option
-from marin_profile.cli.startup import import_numba, return_large_blocks
-from marin_profile.errors import UsageError
-from marin_profile.storage import plain
 
 if TYPE_CHECKING:
-    from marin_profile.inputs import Input, Kind, Wandb
+    from marin_profile.cli.inputs import Input, Kind, Wandb
     from marin_profile.schema import ProfileSummary
 
 _KINDS: dict[Kind, tuple[str, str]] = {
@@ -82,7 +82,7 @@ def command(
     the one with the median step time is compared op by op. Exit code 0: pass or warn; 1: fail or
     inconclusive.
     """
-    from marin_profile.inputs import Input, Wandb
+    from marin_profile.cli.inputs import Input, Wandb
 
     sides = {
         side: [Input(kind, value) for kind in _KINDS for value in options.pop(f"{side}_{kind}")]
@@ -121,8 +121,8 @@ def command(
 def _load_all(
     side: str, inputs: list[Input], warmup_steps: int, wandb: Wandb
 ) -> list[ProfileSummary]:
+    from marin_profile.cli.inputs import load
     from marin_profile.cli.progress import working_on
-    from marin_profile.inputs import load
 
     if any(given.kind != "summary" for given in inputs):
         return_large_blocks()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from marin_profile.base.text import plural, size, visible
 from marin_profile.cli.options import Verb, emit
-from marin_profile.reports.text import plural, size, visible
 
 if TYPE_CHECKING:
-    from marin_profile.sources import Capture, HostFile
+    from marin_profile.capture.sources import Capture, HostFile
 
 
 @click.command(cls=Verb)
@@ -21,7 +21,7 @@ def command(folder: str) -> None:
 
     Nothing is summarized. A file in brackets is the fallback for the one before it.
     """
-    from marin_profile.sources import captures_in
+    from marin_profile.capture.sources import captures_in
 
     emit("".join(f"{line}\n" for line in _lines(captures_in(folder))), None)
 

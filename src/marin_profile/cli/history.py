@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from marin_profile.base.errors import UsageError
 from marin_profile.cli.options import Verb, emit, note, output_option
-from marin_profile.errors import UsageError
 
 if TYPE_CHECKING:
     from marin_profile.history.store import History

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from marin_profile.base.errors import UsageError
+from marin_profile.base.text import plural
 from marin_profile.cli.options import all_of, note
-from marin_profile.errors import UsageError
-from marin_profile.reports.text import plural
 
 if TYPE_CHECKING:
     from marin_profile.schema import ProfileSummary
@@ -75,7 +75,7 @@ def keep(
 def _now() -> str:
     from datetime import UTC, datetime
 
-    from marin_profile.assemble.identity import utc_text
+    from marin_profile.base.times import utc_text
 
     return utc_text(datetime.now(UTC))
 

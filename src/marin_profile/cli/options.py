@@ -83,7 +83,7 @@ def emit(text: str, output: str | None) -> None:
     if output is None:
         click.echo(content, nl=False)
         return
-    from marin_profile.storage import write_file
+    from marin_profile.base.storage import write_file
 
     write_file(output, content)
     click.echo(output)

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from marin_profile.capture.formats import TRACE_JSON, XPLANE
+from marin_profile.capture.sources import Capture
 from marin_profile.cli.options import note
-from marin_profile.formats import TRACE_JSON, XPLANE
-from marin_profile.sources import Capture
 
 # From here on the size is worth a word before the work starts.
 LARGE_BYTES = 500_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from marin_profile.base.errors import UsageError
 from marin_profile.cli.options import Verb, emit, summary_option
-from marin_profile.errors import UsageError
 
 
 @click.command(cls=Verb)
@@ -35,8 +35,8 @@ def command(
     if summary_path is None:
         raise UsageError("Name the summary to publish with --summary.")
     from marin_profile.schema import canonical_json
-    from marin_profile.wandb_io import be_quiet
-    from marin_profile.wandb_out import publish
+    from marin_profile.wandb.session import be_quiet
+    from marin_profile.wandb.upload import publish
 
     be_quiet()
     outcome = publish(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from marin_profile.base.errors import CannotAnswerError, UsageError
 from marin_profile.cli.options import Verb, emit, summary_option, top_k_option
-from marin_profile.errors import CannotAnswerError, UsageError
 
 
 @click.command(cls=Verb)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from marin_profile.base.errors import UsageError
 from marin_profile.cli.options import Verb, emit, output_option, summary_option, top_k_option
-from marin_profile.errors import UsageError
 
 FORMATS = ("md",)
 

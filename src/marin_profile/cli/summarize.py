@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from marin_profile.base.errors import UsageError
+from marin_profile.base.startup import import_numba, return_large_blocks
 from marin_profile.cli.options import Verb, emit, note, output_option, wandb_options, warmup_option
-from marin_profile.cli.startup import import_numba, return_large_blocks
-from marin_profile.errors import UsageError
 
 if TYPE_CHECKING:
-    from marin_profile.inputs import Kind
+    from marin_profile.cli.inputs import Kind
     from marin_profile.schema import ProfileSummary
-    from marin_profile.wandb_in import Fetched
+    from marin_profile.wandb.download import Fetched
 
 BREAKDOWN_MODES = ("device_ledger", "exclusive_per_track", "exclusive_global")
 
@@ -77,7 +77,7 @@ def command(
         )
     fetched = None
     if any(source is not None for source in remote):
-        from marin_profile.inputs import Input, Wandb, fetch_named
+        from marin_profile.cli.inputs import Input, Wandb, fetch_named
 
         kind: Kind = "artifact" if artifact is not None else "run_target"
         given = Input(kind, artifact or run_target or "")
@@ -90,7 +90,7 @@ def command(
     if fetched is not None and fetched.summary is not None:
         emit(_with_run(fetched.summary, fetched).to_json(), output)
         return
-    from marin_profile.sources import resolve
+    from marin_profile.capture.sources import resolve
 
     capture, notes = resolve(
         profile_dir=profile_dir, trace_file=trace_file, xplane_file=xplane_file, hosts=hosts
@@ -116,6 +116,6 @@ def command(
 def _with_run(summary: ProfileSummary, fetched: Fetched | None) -> ProfileSummary:
     if fetched is None:
         return summary
-    from marin_profile.wandb_in import with_metadata
+    from marin_profile.wandb.download import with_metadata
 
     return with_metadata(summary, fetched.metadata)

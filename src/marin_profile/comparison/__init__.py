@@ -18,7 +18,7 @@ from marin_profile.comparison.deltas import (
 )
 from marin_profile.comparison.exact import change_fields, plain_change
 from marin_profile.comparison.model import Comparability, Comparison, Doubt, Side, Target
-from marin_profile.queries.device_time import kept_steps, step_length
+from marin_profile.facts.device_time import kept_steps, step_length
 from marin_profile.schema import ProfileSummary
 
 UNITS = {"durations": "us per step and device", "counts": "per step and device", "gbps": "GB/s"}

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from marin_profile.base.errors import BrokenInputError
 from marin_profile.comparison.exact import picoseconds
 from marin_profile.comparison.matching import Side
-from marin_profile.errors import BrokenInputError
-from marin_profile.queries.device_time import kept_steps
+from marin_profile.facts.device_time import kept_steps
 from marin_profile.schema import OpGroup, ProfileSummary, StepAccount
 
 TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle", "launch")

@@ -13,13 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from marin_profile.classify import (
-    GROUP_COMMUNICATION,
-    GROUP_COMPUTE,
-    GROUP_TRANSFER,
-    GROUP_UNKNOWN,
-    kind_group,
-)
 from marin_profile.comparison.account import TERMS, SideAccount
 from marin_profile.comparison.exact import (
     apportion,
@@ -48,7 +41,14 @@ from marin_profile.comparison.model import (
     SplitRow,
 )
 from marin_profile.comparison.regions import RegionTime, compared_times
-from marin_profile.scopes import SEPARATOR
+from marin_profile.events.classify import (
+    GROUP_COMMUNICATION,
+    GROUP_COMPUTE,
+    GROUP_TRANSFER,
+    GROUP_UNKNOWN,
+    kind_group,
+)
+from marin_profile.events.scopes import SEPARATOR
 
 IDLE, LAUNCH, NO_SCOPE, REST, OTHERS = "(idle)", "(launch)", "(no scope)", "(rest)", "(others)"
 NO_FAMILY = "(no family)"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from marin_profile.comparison.model import Comparability, Doubt
-from marin_profile.queries.device_time import kept_steps
+from marin_profile.facts.device_time import kept_steps
 from marin_profile.schema import ProfileSummary
 
 # Two shares of coverage further apart than this see different parts of the program.

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from marin_profile.classify import canonical_name
 from marin_profile.comparison.account import SideAccount
 from marin_profile.comparison.exact import change, change_fields, plain_change
 from marin_profile.comparison.model import (
@@ -19,8 +18,9 @@ from marin_profile.comparison.model import (
     StepRow,
 )
 from marin_profile.comparison.regions import inclusive_times
+from marin_profile.events.classify import canonical_name
+from marin_profile.events.scopes import SEPARATOR
 from marin_profile.schema import DurationStats, ProfileSummary, Step
-from marin_profile.scopes import SEPARATOR
 
 _MEASURES: tuple[tuple[str, Callable[[Step], float | None]], ...] = (
     ("period", lambda step: step.period),

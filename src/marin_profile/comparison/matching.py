@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
 
-from marin_profile.classify import kind_group
+from marin_profile.events.classify import kind_group
+from marin_profile.events.scopes import split_path
 from marin_profile.schema import OpGroup
-from marin_profile.scopes import split_path
 
 EXACT, RENUMBERED, RESHAPED, VARIANT, MOVED = (
     "exact",

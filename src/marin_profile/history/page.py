@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
+from marin_profile.base.text import duration, plural
 from marin_profile.history import words
 from marin_profile.history.store import History
 from marin_profile.history.trends import Group, groups_of
-from marin_profile.reports.text import duration, plural
 
 WIDTH, HEIGHT, MARGIN, LEFT = 720, 200, 14, 84
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from marin_profile.queries.device_time import step_length
+from marin_profile.facts.device_time import step_length
 from marin_profile.schema import EPOCH_UTC, ProfileSummary, Record, canonical_json
 
 SCHEMA_VERSION = "profile_history.v1"

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from marin_profile.errors import NotFoundError, UsageError
+from marin_profile.base.errors import NotFoundError, UsageError
+from marin_profile.base.storage import files_below, is_url, open_file, plain, read_files, write_file
 from marin_profile.history.older import is_older_line, record_of_older_line
 from marin_profile.history.record import SCHEMA_VERSION, HistoryRecord
-from marin_profile.storage import files_below, is_url, open_file, plain, read_files, write_file
 
 _SUFFIX = ".json"
 _HASH_DIGITS = 16

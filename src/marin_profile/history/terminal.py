@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from marin_profile.base.text import duration, plural
 from marin_profile.history import words
 from marin_profile.history.store import History
 from marin_profile.history.trends import Group, groups_of
-from marin_profile.reports.text import duration, plural
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 CHANGE = "|"

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from statistics import median
 
+from marin_profile.base.text import NOT_KNOWN, duration, plural, visible
 from marin_profile.history.change_points import ChangePoint
 from marin_profile.history.record import Configuration, HistoryRecord
 from marin_profile.history.trends import Group, Slope
-from marin_profile.reports.text import NOT_KNOWN, duration, plural, visible
 from marin_profile.verdict.noise import LEAST_REPEATS, NoiseFloor
 
 _HASH = 12

@@ -30,8 +30,9 @@ import levanter.tracker
 from levanter.callbacks import Callback, StepInfo
 from levanter.trainer import Trainer
 
-from marin_profile.errors import ProfileError
-from marin_profile.filenames import PROFILE_FOLDERS
+from marin_profile.base.errors import ProfileError
+from marin_profile.base.storage import is_url
+from marin_profile.capture.filenames import PROFILE_FOLDERS
 from marin_profile.levanter.config import ProfilerConfig
 from marin_profile.levanter.context import FEWEST_QUIET_STEPS, CaptureNotes, StepTimes
 from marin_profile.levanter.ingestion import Ingestions, Limits, Outcome
@@ -42,7 +43,6 @@ from marin_profile.levanter.run import Run, run_facts, shared_profile_dir
 from marin_profile.levanter.trace import Trace, reason
 from marin_profile.levanter.triggers import OnDemand
 from marin_profile.levanter.windows import Plan, SlowSteps, plan, steps_text, windows_over
-from marin_profile.storage import is_url
 
 logger = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from marin_profile.filenames import CONTEXT_FILE
-from marin_profile.profile_context import Cost, Judgement, ProfileContext, Steps
-from marin_profile.storage import write_file
+from marin_profile.base.storage import write_file
+from marin_profile.capture.context import Cost, Judgement, ProfileContext, Steps
+from marin_profile.capture.filenames import CONTEXT_FILE
 
 if TYPE_CHECKING:
     from marin_profile.levanter.trace import Trace

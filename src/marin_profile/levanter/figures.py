@@ -6,7 +6,7 @@ shares are of device time in the headline's window.
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import headline_time
+from marin_profile.facts.device_time import headline_time
 from marin_profile.schema import ProfileSummary
 
 _LEDGER_TERMS = (

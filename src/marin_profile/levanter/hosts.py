@@ -14,14 +14,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from marin_profile import __version__
-from marin_profile.errors import ProfileError
-from marin_profile.filenames import CONTEXT_FILE, PART_FILE
-from marin_profile.host_parts import HostRead, decode, encode
+from marin_profile.base.errors import ProfileError
+from marin_profile.base.storage import is_url, open_file, write_file
+from marin_profile.capture.filenames import CONTEXT_FILE, PART_FILE
+from marin_profile.capture.sources import Capture, capture_with
 from marin_profile.levanter.job import Gather
 from marin_profile.pipeline import SummarizeOptions, read_host
-from marin_profile.sources import Capture, capture_with
-from marin_profile.storage import is_url, open_file, write_file
+from marin_profile.pipeline.host_parts import HostRead, decode, encode
+from marin_profile.version import package_version
 
 CAPTURE_SUFFIXES = (".xplane.pb", ".trace.json.gz", CONTEXT_FILE)
 LOOK_EVERY, LOOK_EVERY_REMOTE = 0.5, 2.0  # seconds
@@ -32,7 +32,7 @@ def leave_part(capture: Capture) -> HostRead:
     """Read a process's own capture, and write its part beside it. Raises BrokenInputError."""
     (host_file,) = capture.hosts
     found = read_host(host_file, _OPTIONS)
-    data = encode(found, tool_version=__version__, warmup_steps=_OPTIONS.warmup_steps)
+    data = encode(found, tool_version=package_version(), warmup_steps=_OPTIONS.warmup_steps)
     write_file(_part_of(host_file.path), data)
     return found
 
@@ -78,7 +78,7 @@ def _part(path: str) -> HostRead | None:
     try:
         with open_file(_part_of(path)) as stream:
             data = stream.read()
-        return decode(data, tool_version=__version__, warmup_steps=_OPTIONS.warmup_steps)
+        return decode(data, tool_version=package_version(), warmup_steps=_OPTIONS.warmup_steps)
     except (ProfileError, OSError, ValueError):
         return None
 

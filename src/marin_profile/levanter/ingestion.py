@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from marin_profile.filenames import INGEST_LOG_FILE
+from marin_profile.capture.filenames import INGEST_LOG_FILE
 from marin_profile.levanter.job import Job
 from marin_profile.levanter.worker import ingest
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from marin_profile.filenames import SUMMARY_FILE
+from marin_profile.capture.filenames import SUMMARY_FILE
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
+from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.levanter.config import ProfilerConfig
 from marin_profile.levanter.ingestion import Ingestions, Limits, Outcome
 from marin_profile.levanter.job import Job

@@ -19,13 +19,13 @@ from typing import Any
 
 import msgspec
 
-from marin_profile.artifact import (
+from marin_profile.levanter.staging import STAGED, TABLE_COLUMNS, TOLD_FILE, Told
+from marin_profile.wandb.artifacts import (
     CAPTURE_TYPE,
     SUMMARY_TYPE,
     capture_artifact_name,
     summary_artifact_name,
 )
-from marin_profile.levanter.staging import STAGED, TABLE_COLUMNS, TOLD_FILE, Told
 
 _PREFIX = "profile/"
 

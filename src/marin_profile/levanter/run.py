@@ -15,9 +15,9 @@ from typing import Any
 import jax
 import levanter.tracker
 
-from marin_profile.artifact import config_hash
 from marin_profile.levanter.hosts import process_folder
 from marin_profile.levanter.publish import wandb_run
+from marin_profile.wandb.artifacts import config_hash
 
 logger = logging.getLogger(__name__)
 

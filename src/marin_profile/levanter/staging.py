@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from marin_profile.artifact import artifact_metadata
-from marin_profile.filenames import METADATA_FILE, PROFILE_FOLDERS, REPORT_FILE, SUMMARY_FILE
-from marin_profile.levanter.figures import figures
-from marin_profile.levanter.hosts import CAPTURE_SUFFIXES
-from marin_profile.levanter.job import Job, Publish
-from marin_profile.redact import Redactor, redact_summary
-from marin_profile.reports import render_markdown
-from marin_profile.storage import (
+from marin_profile.base.storage import (
     base_name,
     files_below,
     is_url,
@@ -34,10 +27,22 @@ from marin_profile.storage import (
     partial_folder,
     path_parts,
 )
+from marin_profile.capture.filenames import (
+    METADATA_FILE,
+    PROFILE_FOLDERS,
+    REPORT_FILE,
+    SUMMARY_FILE,
+)
+from marin_profile.levanter.figures import figures
+from marin_profile.levanter.hosts import CAPTURE_SUFFIXES
+from marin_profile.levanter.job import Job, Publish
+from marin_profile.redact import Redactor, redact_summary
+from marin_profile.reports import render_markdown
+from marin_profile.wandb.artifacts import artifact_metadata
 
 if TYPE_CHECKING:
+    from marin_profile.capture.sources import Capture
     from marin_profile.schema import ProfileSummary
-    from marin_profile.sources import Capture
 
 STAGED = ".publish"
 TOLD_FILE = "told.json"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import jax
 
-from marin_profile.filenames import PROFILE_FOLDERS, STAMP_FORMAT
+from marin_profile.capture.filenames import PROFILE_FOLDERS, STAMP_FORMAT
 from marin_profile.levanter.config import ProfileOptions
 from marin_profile.levanter.job import Job
 

@@ -26,14 +26,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from marin_profile.filenames import REPORT_FILE, SUMMARY_FILE
+from marin_profile.base.storage import partial_folder
+from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.levanter.job import Job
-from marin_profile.storage import partial_folder
 
 if TYPE_CHECKING:
-    from marin_profile.host_parts import HostRead
+    from marin_profile.capture.sources import Capture
+    from marin_profile.pipeline.host_parts import HostRead
     from marin_profile.schema import ProfileSummary
-    from marin_profile.sources import Capture
 
 NICENESS = 10
 # Two processors are often the two threads of one core: work on one slows the other down by a third,
@@ -54,8 +54,8 @@ class NotShared(Exception):
 
 def ingest(job: Job) -> None:
     """Write summary and report; raises what stands in the way."""
+    from marin_profile.capture.sources import from_folder
     from marin_profile.levanter.hosts import gather, leave_part, share
-    from marin_profile.sources import from_folder
 
     started = time.monotonic()
     own, _ = from_folder(str(job.capture_dir))
@@ -241,7 +241,7 @@ def _end_with(parent: int) -> None:
 
 
 def _slim_down() -> None:
-    from marin_profile.cli.startup import import_numba, return_large_blocks
+    from marin_profile.base.startup import import_numba, return_large_blocks
 
     return_large_blocks()
     import_numba()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marin_profile.errors import UsageError
+from marin_profile.base.errors import UsageError
 from marin_profile.queries import (
     attribution,
     bound_by,

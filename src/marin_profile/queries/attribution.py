@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from marin_profile.queries.model import (
-    Answer,
-    CannotAnswer,
-    Parameters,
-    Query,
-    Row,
-    as_count,
-    in_us,
-    intent,
-    listing,
-    measured,
-)
+from marin_profile.facts.rows import Row, as_count, in_us, measured
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import CAPTURE, ProfileSummary
 
 OF_OP_TIME = "share of device op time"

@@ -6,18 +6,9 @@ in the file there is nothing to say, and nothing is guessed from op names.
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import basis_of, op_time
-from marin_profile.queries.model import (
-    Answer,
-    CannotAnswer,
-    Parameters,
-    Query,
-    Row,
-    as_share,
-    intent,
-    listing,
-    measured,
-)
+from marin_profile.facts.device_time import basis_of, op_time
+from marin_profile.facts.rows import Row, as_share, measured
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.queries.top_ops import OpRow, by_time, hot_op_row
 from marin_profile.schema import ProfileSummary
 

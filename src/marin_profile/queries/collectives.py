@@ -6,19 +6,10 @@ exposed first. Bandwidths follow the nccl-tests convention.
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import basis_of
+from marin_profile.facts.device_time import basis_of
+from marin_profile.facts.rows import Row, as_count, in_us, measured
 from marin_profile.queries.kinds import is_of_kind
-from marin_profile.queries.model import (
-    Answer,
-    Parameters,
-    Query,
-    Row,
-    as_count,
-    in_us,
-    intent,
-    listing,
-    measured,
-)
+from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 

@@ -8,19 +8,10 @@ nothing.
 
 from __future__ import annotations
 
+from marin_profile.facts.device_time import NOT_STATED, DeviceTime, headline_time, ratio
+from marin_profile.facts.rows import Row, as_share, in_us, measured
 from marin_profile.queries.collectives import CollectiveRow, collective_rows
-from marin_profile.queries.device_time import NOT_STATED, DeviceTime, headline_time, ratio
-from marin_profile.queries.model import (
-    Answer,
-    CannotAnswer,
-    Parameters,
-    Query,
-    Row,
-    as_share,
-    in_us,
-    intent,
-    measured,
-)
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent
 from marin_profile.schema import ProfileSummary
 
 NO_COMMUNICATION = "n/a: no communication op ran in this window"

@@ -5,7 +5,7 @@ The total of each device kind comes first, then the devices, the most idle first
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import (
+from marin_profile.facts.device_time import (
     DeviceTime,
     Part,
     device_times,
@@ -13,15 +13,8 @@ from marin_profile.queries.device_time import (
     ledger_rows,
     total,
 )
-from marin_profile.queries.model import (
-    Answer,
-    CannotAnswer,
-    Parameters,
-    Query,
-    in_us,
-    intent,
-    listing,
-)
+from marin_profile.facts.rows import in_us
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 NO_LEDGER = CannotAnswer(

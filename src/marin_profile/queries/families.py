@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import basis_of
-from marin_profile.queries.model import (
-    Answer,
-    Parameters,
-    Query,
-    Row,
-    as_count,
-    as_share,
-    in_us,
-    intent,
-    listing,
-    measured,
-)
+from marin_profile.facts.device_time import basis_of
+from marin_profile.facts.rows import Row, as_count, as_share, in_us, measured
+from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 

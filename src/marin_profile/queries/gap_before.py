@@ -6,18 +6,9 @@ the payload (the first op of real work behind it); `marker_op` is the op that en
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import basis_of
-from marin_profile.queries.model import (
-    Answer,
-    CannotAnswer,
-    Parameters,
-    Query,
-    Row,
-    as_count,
-    in_us,
-    intent,
-    listing,
-)
+from marin_profile.facts.device_time import basis_of
+from marin_profile.facts.rows import Row, as_count, in_us
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.queries.names import find_op, gap_ops, known_ops, no_such_op
 from marin_profile.schema import GapBeforeOp, GapRegionContext, ProfileSummary
 

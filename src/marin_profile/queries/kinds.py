@@ -59,7 +59,7 @@ def is_of_kind(category: str, kind: str) -> bool:
 
 @cache
 def _members(kind: str) -> frozenset[str]:
-    from marin_profile.classify import COLLECTIVES, TRANSFERS
+    from marin_profile.events.classify import COLLECTIVES, TRANSFERS
 
     groups = {COMMUNICATION: COLLECTIVES, TRANSFER: TRANSFERS}
     return frozenset(groups.get(kind, ()))

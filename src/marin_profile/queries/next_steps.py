@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import NOT_STATED, headline_window
-from marin_profile.queries.model import Answer, Parameters, Query, Row, intent, listing
+from marin_profile.facts.device_time import NOT_STATED, headline_window
+from marin_profile.facts.rows import Row
+from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 

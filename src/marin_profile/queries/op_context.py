@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import basis_of, op_time
+from marin_profile.facts.device_time import basis_of, op_time
 from marin_profile.queries.gap_before import (
     GapContextRow,
     GapRow,
     context_rows,
     gap_rows,
 )
-from marin_profile.queries.model import (
-    Answer,
-    CannotAnswer,
-    Parameters,
-    Query,
-    intent,
-    listing,
-)
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.queries.names import find_op, known_ops, no_such_op
 from marin_profile.queries.regions import RegionRow, region_rows
 from marin_profile.queries.top_ops import OpRow, by_time, group_row, hot_op_row
@@ -64,7 +57,7 @@ def _ops(summary: ProfileSummary, name: str) -> tuple[list[ContextOpRow], list[s
     whole = op_time(summary, "hot_ops")
     found = [hot_op_row(op, whole) for op in summary.hot_ops if op.name == name]
     if not found:
-        from marin_profile.classify import canonical_name
+        from marin_profile.events.classify import canonical_name
 
         groups = [group for group in summary.op_groups if name in group.names] or [
             group

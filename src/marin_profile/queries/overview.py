@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import (
+from marin_profile.facts.device_time import (
     NOT_STATED,
     DeviceTime,
     Part,
@@ -12,16 +12,8 @@ from marin_profile.queries.device_time import (
     ratio,
     step_length,
 )
-from marin_profile.queries.model import (
-    Answer,
-    CannotAnswer,
-    Parameters,
-    Query,
-    Row,
-    as_count,
-    in_us,
-    intent,
-)
+from marin_profile.facts.rows import Row, as_count, in_us
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent
 from marin_profile.schema import ProfileSummary
 
 

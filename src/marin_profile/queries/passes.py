@@ -5,19 +5,9 @@ Self time of the ops of each pass, over all devices and the basis window.
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import basis_of, op_time, ratio
-from marin_profile.queries.model import (
-    Answer,
-    CannotAnswer,
-    Parameters,
-    Query,
-    Row,
-    as_count,
-    as_share,
-    in_us,
-    intent,
-    listing,
-)
+from marin_profile.facts.device_time import basis_of, op_time, ratio
+from marin_profile.facts.rows import Row, as_count, as_share, in_us
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 UNKNOWN = "unknown"

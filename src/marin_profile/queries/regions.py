@@ -6,18 +6,9 @@ of all ops in the same window; summaries without `op_groups` give them of the ti
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import basis_of, op_time, ratio
-from marin_profile.queries.model import (
-    Answer,
-    Parameters,
-    Query,
-    Row,
-    as_count,
-    as_share,
-    in_us,
-    intent,
-    listing,
-)
+from marin_profile.facts.device_time import basis_of, op_time, ratio
+from marin_profile.facts.rows import Row, as_count, as_share, in_us
+from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from marin_profile.errors import UsageError
+from marin_profile.base.errors import UsageError
 from marin_profile.queries.kinds import (
     COMMUNICATION,
     COMPUTE,

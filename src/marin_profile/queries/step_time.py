@@ -6,20 +6,9 @@ the critical path the latest end minus the earliest start over devices: never mi
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import kept_steps
-from marin_profile.queries.model import (
-    Answer,
-    CannotAnswer,
-    Parameters,
-    Query,
-    Row,
-    as_count,
-    as_share,
-    in_us,
-    intent,
-    listing,
-    measured,
-)
+from marin_profile.facts.device_time import kept_steps
+from marin_profile.facts.rows import Row, as_count, as_share, in_us, measured
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import STEADY, DurationStats, ProfileSummary, Step
 
 NO_STEPS = CannotAnswer(

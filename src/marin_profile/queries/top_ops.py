@@ -7,7 +7,8 @@ time of all ops there. Rows come from `hot_ops`; where those are too few for the
 
 from __future__ import annotations
 
-from marin_profile.queries.device_time import basis_of, op_time, ratio
+from marin_profile.facts.device_time import basis_of, op_time, ratio
+from marin_profile.facts.rows import Row, as_count, as_share, in_us, measured
 from marin_profile.queries.kinds import is_of_kind
 from marin_profile.queries.model import (
     DEFAULT_LIMIT,
@@ -15,12 +16,7 @@ from marin_profile.queries.model import (
     CannotAnswer,
     Parameters,
     Query,
-    Row,
-    as_count,
-    as_share,
-    in_us,
     intent,
-    measured,
 )
 from marin_profile.schema import HotOp, OpGroup, ProfileSummary
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from marin_profile.timeline import Timeline
+from marin_profile.events.timeline import Timeline
 
 # What a trace JSON leaves out of the XPlane that it was made from.
 JSON_LACKS = (

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from marin_profile.events.replica_groups import Groups, iota_groups, mesh_groups
+from marin_profile.events.timeline import HloInstruction
 from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, walk
-from marin_profile.replica_groups import Groups, iota_groups, mesh_groups
-from marin_profile.timeline import HloInstruction
 
 Buffer = NDArray[np.uint8]
 Span = tuple[int, int]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from marin_profile.events.timeline import Op
 from marin_profile.readers.json_scan import (
     CLOSED,
     COMPLETE,
@@ -53,7 +54,6 @@ from marin_profile.readers.json_scan import (
 from marin_profile.readers.json_stream import MAX_OBJECT, Window
 from marin_profile.readers.json_text import CUT
 from marin_profile.readers.op_stats import describe_op
-from marin_profile.timeline import Op
 
 # Objects per call of the scanner, entries of a new table, rows by which a column grows.
 CHUNK = 1 << 13

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.jit import borrowing, jit
+from marin_profile.base.jit import borrowing, jit
+from marin_profile.events.timeline import PS_PER_US, Int32s, Int64s, Line, Op, Plane
 from marin_profile.readers.json_events import Events
 from marin_profile.readers.json_scan import MAX_SPAN_US
-from marin_profile.timeline import PS_PER_US, Int32s, Int64s, Line, Op, Plane
 
 
 @borrowing

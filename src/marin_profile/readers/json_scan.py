@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.jit import borrowing
+from marin_profile.base.jit import borrowing
 from marin_profile.readers.json_text import (
     BAD,
     CUT,

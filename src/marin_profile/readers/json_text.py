@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marin_profile.jit import borrowing
+from marin_profile.base.jit import borrowing
 
 CUT = -1
 BAD = -2

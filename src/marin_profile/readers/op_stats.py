@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from marin_profile.timeline import Op
+from marin_profile.events.timeline import Op
 
 Stat = int | float | str | bytes
 

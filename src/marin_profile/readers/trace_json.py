@@ -18,14 +18,14 @@ from typing import BinaryIO
 
 import numpy as np
 
-from marin_profile.errors import BrokenInputError
-from marin_profile.formats import TRACE_JSON
+from marin_profile.base.errors import BrokenInputError
+from marin_profile.capture.formats import TRACE_JSON
+from marin_profile.events.timeline import Int64s, Line, Sparse, Timeline
 from marin_profile.readers.json_events import Events, scan
 from marin_profile.readers.json_layout import Columns, distinct_ops, without_host_args
 from marin_profile.readers.json_scan import ID_KEYS
 from marin_profile.readers.json_stream import Window
 from marin_profile.readers.json_text import BAD, CUT, skip_space, string_end, value_end
-from marin_profile.timeline import Int64s, Line, Sparse, Timeline
 
 PS_PER_SECOND = 1_000_000_000_000
 EXPORT_CAPS = (1_000_000, 5_000_000)

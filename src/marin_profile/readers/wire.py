@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marin_profile.jit import borrowing, inlined, jit
+from marin_profile.base.jit import borrowing, inlined, jit
 
 BROKEN = -1
 MISSING = np.int64(np.iinfo(np.int64).min)

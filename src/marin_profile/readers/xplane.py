@@ -18,13 +18,13 @@ from typing import BinaryIO
 
 import numpy as np
 
-from marin_profile.errors import BrokenInputError
+from marin_profile.base.errors import BrokenInputError
+from marin_profile.events.timeline import HloInstruction, Plane, Timeline
 from marin_profile.readers.hlo import Buffer, Span, fields, read_hlo_proto, text
 from marin_profile.readers.op_stats import Stat
 from marin_profile.readers.wire import BROKEN, WIRE_BYTES, walk
 from marin_profile.readers.xplane_events import EventColumns
 from marin_profile.readers.xplane_planes import RawPlane, first_text
-from marin_profile.timeline import HloInstruction, Plane, Timeline
 
 METADATA_PLANE = "/host:metadata"
 _PROGRAM_ID = re.compile(r"\(([0-9]+)\)$")

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marin_profile.formats import XPLANE
-from marin_profile.readers.hlo import Buffer, Span
-from marin_profile.readers.op_stats import EVENT_NUMBERS, OP_ANCHORS, OP_STATS
-from marin_profile.readers.wire import BROKEN, MISSING, scan_events
-from marin_profile.readers.xplane_ops import OpDecoder
-from marin_profile.readers.xplane_planes import RawLine, RawPlane
-from marin_profile.timeline import (
+from marin_profile.capture.formats import XPLANE
+from marin_profile.events.timeline import (
     PS_PER_NS,
     HloInstruction,
     Int32s,
@@ -24,6 +19,11 @@ from marin_profile.timeline import (
     Sparse,
     Timeline,
 )
+from marin_profile.readers.hlo import Buffer, Span
+from marin_profile.readers.op_stats import EVENT_NUMBERS, OP_ANCHORS, OP_STATS
+from marin_profile.readers.wire import BROKEN, MISSING, scan_events
+from marin_profile.readers.xplane_ops import OpDecoder
+from marin_profile.readers.xplane_planes import RawLine, RawPlane
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ Contract: an op's stats stand in its metadata or in its events; the event's own 
 
 from __future__ import annotations
 
+from marin_profile.events.timeline import Op
 from marin_profile.readers.hlo import Buffer, Span, fields, text
 from marin_profile.readers.op_stats import OP_ANCHORS, OP_STATS, Stat, describe_op
 from marin_profile.readers.xplane_planes import RawPlane, decode_stat
-from marin_profile.timeline import Op
 
 
 class OpDecoder:

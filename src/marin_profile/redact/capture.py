@@ -22,8 +22,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from marin_profile.errors import BrokenInputError, UsageError
-from marin_profile.filenames import CONTEXT_FILE
+from marin_profile.base.errors import BrokenInputError, UsageError
+from marin_profile.capture.filenames import CONTEXT_FILE
 from marin_profile.readers.hlo import Buffer
 from marin_profile.readers.json_stream import MAGIC, MAX_OBJECT, Window
 from marin_profile.redact.names import FILE_SUFFIXES, Redactor

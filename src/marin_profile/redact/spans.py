@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marin_profile.jit import borrowing, jit
+from marin_profile.base.jit import borrowing, jit
 from marin_profile.readers.wire import field
 
 SPACE, PLANE, LINE, EVENT, STAT, ENTRY, METADATA, NAME_ENTRY, NAME, UNKNOWN, TEXT = range(11)

@@ -5,7 +5,7 @@ A user called `max` keeps the word (the op of that name must stay one), but not 
 
 from __future__ import annotations
 
-from marin_profile.classify import BOOKKEEPING, COLLECTIVES, FAMILIES, MATMUL, TRANSFERS
+from marin_profile.events.classify import BOOKKEEPING, COLLECTIVES, FAMILIES, MATMUL, TRANSFERS
 
 SHORTEST_NAME = 3
 

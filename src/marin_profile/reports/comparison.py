@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from marin_profile.classify import COLLECTIVES
-from marin_profile.comparison.model import (
-    Change,
-    Comparison,
-    OpRow,
-    OpSide,
-    Side,
-    Split,
-    SplitRow,
-)
-from marin_profile.reports.text import (
+from marin_profile.base.text import (
     NOT_KNOWN,
     code,
     duration,
@@ -29,6 +19,16 @@ from marin_profile.reports.text import (
     rate,
     table,
 )
+from marin_profile.comparison.model import (
+    Change,
+    Comparison,
+    OpRow,
+    OpSide,
+    Side,
+    Split,
+    SplitRow,
+)
+from marin_profile.events.classify import COLLECTIVES
 
 NOT_PRESENT = "not present"
 MOST_NAMED = 3

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from marin_profile.queries.device_time import DeviceTime, Part
+from marin_profile.base.text import duration, plural, share
+from marin_profile.facts.device_time import DeviceTime, Part
 from marin_profile.queries.overview import OverviewRow, overview
-from marin_profile.reports.text import duration, plural, share
 from marin_profile.schema import ProfileSummary
 
 MOST_KINDS = 3

@@ -11,6 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from marin_profile.base.text import (
+    NOT_KNOWN,
+    code,
+    duration,
+    left_out,
+    number,
+    prose,
+    share,
+    table,
+)
 from marin_profile.reports.headline import headline
 from marin_profile.reports.markdown_lists import (
     collectives,
@@ -21,16 +31,6 @@ from marin_profile.reports.markdown_lists import (
     top_ops,
 )
 from marin_profile.reports.markdown_time import ledger, steps
-from marin_profile.reports.text import (
-    NOT_KNOWN,
-    code,
-    duration,
-    left_out,
-    number,
-    prose,
-    share,
-    table,
-)
 from marin_profile.schema import EPOCH_UTC, ProfileSummary, Profiling
 
 MOST_HOSTS = 16

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_profile.queries.collectives import collective_rows
-from marin_profile.queries.device_time import (
-    op_time,
-    ratio,
-)
-from marin_profile.queries.gap_before import context_rows, gap_rows
-from marin_profile.queries.regions import PassPart, RegionRow, region_rows
-from marin_profile.queries.top_ops import by_time, hot_op_row
-from marin_profile.reports.headline import window_name
-from marin_profile.reports.text import (
+from marin_profile.base.text import (
     code,
     duration,
     left_out,
@@ -23,6 +14,15 @@ from marin_profile.reports.text import (
     share,
     table,
 )
+from marin_profile.facts.device_time import (
+    op_time,
+    ratio,
+)
+from marin_profile.queries.collectives import collective_rows
+from marin_profile.queries.gap_before import context_rows, gap_rows
+from marin_profile.queries.regions import PassPart, RegionRow, region_rows
+from marin_profile.queries.top_ops import by_time, hot_op_row
+from marin_profile.reports.headline import window_name
 from marin_profile.schema import ProfileSummary
 
 DEEPEST_REGION = 4

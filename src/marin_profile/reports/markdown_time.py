@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from marin_profile.queries.device_ledger import DeviceRow, device_rows
-from marin_profile.queries.device_time import (
-    DeviceTime,
-    Part,
-    device_times,
-    headline_window,
-)
-from marin_profile.queries.step_time import NO_STEPS
-from marin_profile.reports.headline import do_overlap, window_name
-from marin_profile.reports.text import (
+from marin_profile.base.text import (
     NOT_KNOWN,
     code,
     duration,
@@ -21,6 +12,15 @@ from marin_profile.reports.text import (
     share,
     table,
 )
+from marin_profile.facts.device_time import (
+    DeviceTime,
+    Part,
+    device_times,
+    headline_window,
+)
+from marin_profile.queries.device_ledger import DeviceRow, device_rows
+from marin_profile.queries.step_time import NO_STEPS
+from marin_profile.reports.headline import do_overlap, window_name
 from marin_profile.schema import CAPTURE, DurationStats, ProfileSummary
 
 MOST_STEPS = 32

@@ -5,13 +5,13 @@ Contract: deterministic; every number is the assessment's or the comparison's ow
 
 from __future__ import annotations
 
+from marin_profile.base.text import NOT_KNOWN, duration, plural, prose, table
 from marin_profile.comparison.model import Comparison
 from marin_profile.reports.comparison import (
     comparison_headline,
     comparison_sections,
     largest_parts,
 )
-from marin_profile.reports.text import NOT_KNOWN, duration, plural, prose, table
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict.model import Assessment, Check, Side
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marin_profile.errors import UsageError
+from marin_profile.base.errors import UsageError
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import planning, sentence
 from marin_profile.verdict.checks import DECIMALS, row_of, warning_checks

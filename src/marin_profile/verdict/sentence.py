@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_profile.reports.text import plural
+from marin_profile.base.text import plural
 from marin_profile.verdict.model import Check, Needed, Side
 from marin_profile.verdict.rules import FAIL, INCONCLUSIVE, PASS, WARN
 

@@ -1,0 +1,83 @@
+"""The ops that a device executed, as sorted columns: what every question about devices is asked of.
+
+Contract
+* Columns are sorted by (start, longest first, container first, name).
+* Lengths are on the device clock where the file has one; `event_start` keeps the event clock, on
+  which an op belongs to an execution, a step or a marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from marin_profile.analysis.executions import Executions
+from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.base.columns import moved_to_clock
+from marin_profile.events.timeline import Int64s, Timeline
+
+
+@dataclass(frozen=True)
+class DeviceOps:
+    """One device's op executions as sorted columns (see the module docstring).
+
+    rows: events of the Timeline. execution: index into `executions` or -1. piece_*: self intervals;
+    `piece_owner` indexes the op columns.
+    """
+
+    timeline: Timeline
+    name: str
+    host: str
+    kind: str
+    plane_stats: Mapping[str, int | float | str]
+    rows: Int64s
+    op: Int64s
+    start: Int64s
+    end: Int64s
+    self_time: Int64s
+    piece_start: Int64s
+    piece_end: Int64s
+    piece_owner: Int64s
+    overlapping: int
+    execution: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
+    executions: Executions | None = None
+    steps_line: Int64s | None = None
+    async_rows: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def identity(self) -> str:
+        return f"{self.host}{self.name}" if self.host else self.name
+
+    @property
+    def event_start(self) -> Int64s:
+        """Starts on the event clock; made anew on each use."""
+        return self.timeline.start[self.rows]
+
+    @property
+    def event_end(self) -> Int64s:
+        return self.event_start + self.timeline.duration[self.rows]
+
+    def to_device_clock(self, points: Int64s) -> Int64s:
+        """Event-clock times on the device clock, by the shift of the op that started last."""
+        event_start = self.event_start
+        return moved_to_clock(event_start, self.start - event_start, points)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """From the first op's start to the last op's end, device clock."""
+        return int(self.start.min()), int(self.end.max())
+
+
+@dataclass(frozen=True)
+class HostDevices:
+    """All devices of one host's Timeline."""
+
+    timeline: Timeline
+    host: str
+    facts: tuple[OpFacts, ...]
+    devices: tuple[DeviceOps, ...]
+    empty_devices: tuple[str, ...]
+    lines_not_analysed: tuple[str, ...]
+    sync_entries: int

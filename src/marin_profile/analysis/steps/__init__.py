@@ -1,0 +1,1 @@
+"""Which steps a capture holds, and when each ran on each device."""

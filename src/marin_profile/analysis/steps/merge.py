@@ -1,0 +1,172 @@
+"""The steps of a capture from the steps of its hosts.
+
+Contract: steps meet by step number where every host has them, else by position. Duration and
+period are medians over all devices; the critical path is the longest of the hosts', since clocks
+of different hosts are not compared. Times are picoseconds (medians may be halves).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marin_profile.analysis.host import HostPart
+from marin_profile.analysis.steps.series import NONE
+from marin_profile.events.timeline import Int64s
+
+_HIGH = np.iinfo(np.int64).max
+_LOW = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class MergedStep:
+    """terms: ledger terms summed over all devices ("window" included); empty if not linked."""
+
+    number: int | None
+    start: int
+    duration: float | None
+    critical_path: int | None
+    period: float | None
+    kept: bool
+    terms: dict[str, int]
+
+
+@dataclass(frozen=True)
+class MergedSteps:
+    source: str
+    annotation: str | None
+    linked: bool
+    warmup_ignored: int
+    steps: tuple[MergedStep, ...]
+    notes: tuple[str, ...]
+
+
+def shared_steps(parts: Sequence[HostPart]) -> list[list[int] | None]:
+    """For each host the positions of the steps that all hosts with steps have; None where that is
+    all of its steps, or it has none."""
+    with_steps = [part for part in parts if part.steps.count]
+    keys = {part.host: _keys(part, with_steps) for part in with_steps}
+    shared = set.intersection(*map(set, keys.values())) if keys else set()
+    selections: list[list[int] | None] = []
+    for part in parts:
+        own = keys.get(part.host, [])
+        chosen = [position for position, key in enumerate(own) if key in shared]
+        selections.append(None if len(chosen) == len(own) else chosen)
+    return selections
+
+
+def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
+    with_steps = [part for part in parts if part.steps.count]
+    if not with_steps:
+        return MergedSteps(NONE, None, False, 0, (), ())
+    notes = [
+        f"Host {part.host} has no steps: figures cover the whole capture."
+        for part in parts
+        if part.devices and not part.steps.count
+    ]
+    first = with_steps[0]
+    if len({part.steps.source for part in with_steps}) > 1:
+        notes.append("Hosts name their steps in different ways: steps are matched by position.")
+    keys = [_keys(part, with_steps) for part in with_steps]
+    shared = set(keys[0]).intersection(*keys[1:])
+    if any(set(key) != shared for key in keys):
+        notes.append(
+            f"Hosts do not have the same steps: the {len(shared)} steps that all have are used."
+        )
+    linked = all(part.steps.linked for part in with_steps)
+    columns = [
+        _columns(part, [own.index(key) for key in keys[0] if key in shared])
+        if set(own) != shared or own != keys[0]
+        else _columns(part, range(part.steps.count))
+        for part, own in zip(with_steps, keys, strict=True)
+    ]
+    steps = _merge_columns(columns, linked)
+    return MergedSteps(
+        source=first.steps.source,
+        annotation=first.steps.annotation,
+        linked=linked,
+        warmup_ignored=sum(1 for step in steps if not step.kept),
+        steps=tuple(steps),
+        notes=tuple(notes),
+    )
+
+
+def _keys(part: HostPart, parts: Sequence[HostPart]) -> list[int]:
+    numbered = all(None not in other.steps.numbers for other in parts)
+    unique = all(len(set(other.steps.numbers)) == other.steps.count for other in parts)
+    if numbered and unique and len({other.steps.source for other in parts}) == 1:
+        return [number for number in part.steps.numbers if number is not None]
+    return list(range(part.steps.count))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The chosen steps of one host; (devices, steps) arrays are NaN where a device took no part."""
+
+    numbers: list[int | None]
+    start: Int64s
+    duration: NDArray[np.float64]
+    period: NDArray[np.float64]
+    path: Int64s
+    kept: list[bool]
+    terms: dict[str, list[int]]
+
+
+def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
+    series = part.steps
+    at = np.array(positions, np.int64)
+    present, start, end = series.present[:, at], series.start[:, at], series.end[:, at]
+    period = np.full(start.shape, np.nan)
+    follows = np.minimum(at + 1, series.count - 1)
+    both = present & series.present[:, follows] & series.has_successor[at]
+    period[both] = (series.start[:, follows] - start)[both]
+    first = np.where(present, start, _HIGH).min(axis=0)
+    return _Columns(
+        numbers=[series.numbers[position] for position in positions],
+        start=first - part.first_op,
+        duration=np.where(present, end - start, np.nan),
+        period=period,
+        path=np.where(present, end, _LOW).max(axis=0) - first,
+        kept=[position >= part.warmup_ignored for position in positions],
+        terms={
+            name: [values[position] for position in positions]
+            for name, values in part.step_terms.items()
+        },
+    )
+
+
+def _merge_columns(columns: Sequence[_Columns], linked: bool) -> list[MergedStep]:
+    duration = _median([one.duration for one in columns])
+    period = _median([one.period for one in columns])
+    path = np.max(np.stack([one.path for one in columns]), axis=0).tolist()
+    names = sorted({name for one in columns for name in one.terms})
+    first = columns[0]
+    return [
+        MergedStep(
+            number=first.numbers[index],
+            start=int(first.start[index]),
+            duration=duration[index] if linked else None,
+            critical_path=path[index] if linked else None,
+            period=period[index],
+            kept=all(one.kept[index] for one in columns),
+            terms={
+                name: sum(one.terms[name][index] for one in columns if name in one.terms)
+                for name in names
+            },
+        )
+        for index in range(len(first.numbers))
+    ]
+
+
+def _median(parts: Sequence[NDArray[np.float64]]) -> list[float | None]:
+    """Over all devices, per step; None where no device has a value."""
+    stacked = np.concatenate(parts, axis=0)
+    gaps = np.isnan(stacked)
+    medians: list[float | None] = np.median(stacked, axis=0).tolist()
+    for index in np.flatnonzero(gaps.any(axis=0)).tolist():
+        known = stacked[~gaps[:, index], index]
+        medians[index] = float(np.median(known)) if len(known) else None
+    return medians

@@ -1,0 +1,1 @@
+"""What knows nothing of profiles: errors, integer columns, intervals, storage, text."""

@@ -1,0 +1,202 @@
+"""Local files and fsspec URLs alike: list, measure, open, write.
+
+Contract
+* What does not exist raises NotFoundError, what cannot be (a folder for a file, an unknown
+  protocol) UsageError, and what a remote store refuses RemoteError; each names the path.
+* A file that is written is whole or absent: readers never see half of it.
+* fsspec is imported only for URLs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from marin_profile.base.errors import NotFoundError, ProfileError, RemoteError, UsageError
+
+
+def is_url(path: str) -> bool:
+    return "://" in path
+
+
+def plain(path: str) -> str:
+    """A file:// URL as a local path; anything else as it is."""
+    return path.removeprefix("file://") if path.startswith("file:///") else path
+
+
+def path_parts(path: str) -> tuple[str, ...]:
+    """The parts of the absolute path, without the protocol."""
+    path = path.split("://", 1)[1] if is_url(path) else os.path.abspath(path)
+    return tuple(part for part in path.replace(os.sep, "/").split("/") if part)
+
+
+def base_name(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
+
+def open_file(path: str) -> BinaryIO:
+    """Open a local file or an fsspec URL for reading."""
+    path = plain(path)
+    with _named_errors(path):
+        if not is_url(path):
+            return Path(path).open("rb")
+        system, inner = _file_system(path)
+        stream: BinaryIO = system.open(inner, "rb")
+        return stream
+
+
+def file_size(path: str) -> int:
+    path = plain(path)
+    with _named_errors(path):
+        if is_url(path):
+            system, inner = _file_system(path)
+            return int(system.size(inner) or 0)
+        if os.path.isdir(path):
+            raise UsageError(f"{path} is a folder; name it with --profile-dir.")
+        return os.stat(path).st_size
+
+
+def files_below(root: str) -> list[tuple[str, int]]:
+    """(path below the root, size) of every file there, sorted."""
+    root = plain(root)
+    with _named_errors(root):
+        return sorted(_remote_files(root) if is_url(root) else _local_files(root))
+
+
+def read_files(root: str, names: Sequence[str]) -> list[bytes]:
+    """The contents of files below a folder; remote ones are fetched at the same time."""
+    root = plain(root)
+    with _named_errors(root):
+        if not is_url(root):
+            return [(Path(root) / name).read_bytes() for name in names]
+        system, inner = _file_system(root)
+        paths = [f"{inner.rstrip('/')}/{name}" for name in names]
+        found = system.cat(paths) if paths else {}
+        return [found[path] for path in paths]
+
+
+def write_file(path: str, content: bytes) -> None:
+    """Write a file whole, through a temporary one beside it; parent folders are made."""
+    path = plain(path)
+    with _named_errors(path, "write"):
+        if is_url(path):
+            system, inner = _file_system(path)
+            parent = inner.rstrip("/").rpartition("/")[0]
+            if parent:
+                system.makedirs(parent, exist_ok=True)
+            system.pipe_file(inner, content)
+        else:
+            _write_local(Path(os.path.realpath(path)), content)
+
+
+def _write_local(target: Path, content: bytes) -> None:
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder; name a file to write.")
+    if target.exists() and not target.is_file():
+        target.write_bytes(content)  # a device or a pipe: there is nothing to replace
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name[:80]}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(content)
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def partial_folder(folder: Path, prefix: str) -> Iterator[Path]:
+    """A temporary folder in `folder` to put outputs together in; what a killed process left of its
+    kind is removed."""
+    import shutil
+    import tempfile  # neither is needed by the views, which start fast
+
+    for left in folder.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as partial:
+        yield Path(partial)
+
+
+def _local_files(root: str) -> Iterator[tuple[str, int]]:
+    if os.path.isfile(root):
+        raise _not_a_folder(root)
+    pending, seen = [""], set()
+    while pending:
+        below = pending.pop()
+        folder = os.path.join(root, below)
+        real = os.path.realpath(folder)
+        if real in seen:
+            continue  # a link back to a folder above
+        seen.add(real)
+        for entry in _entries(folder, is_root=not below):
+            path = f"{below}/{entry.name}" if below else entry.name
+            if entry.is_dir():
+                pending.append(path)
+            elif entry.is_file():
+                try:
+                    size = entry.stat().st_size
+                except FileNotFoundError:
+                    continue  # somebody's temporary file
+                yield path, size
+
+
+def _entries(folder: str, *, is_root: bool) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (PermissionError, FileNotFoundError):
+        if is_root:
+            raise
+        return []  # somebody else's folder below holds none of ours, nor one that has just gone
+
+
+def _remote_files(root: str) -> Iterator[tuple[str, int]]:
+    system, path = _file_system(root)
+    if not system.exists(path):
+        raise FileNotFoundError(root)
+    if system.isfile(path):
+        raise _not_a_folder(root)
+    prefix = path.rstrip("/") + "/"
+    for name, facts in system.find(path, detail=True).items():
+        if name.startswith(prefix):
+            yield name[len(prefix) :], int(facts.get("size") or 0)
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    from fsspec.core import url_to_fs
+
+    try:
+        system, path = url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise UsageError(f"{url} cannot be opened: {error}.") from error
+    return system, path
+
+
+def _not_a_folder(path: str) -> UsageError:
+    return UsageError(
+        f"{path} is a file, not a folder; name it with --xplane-file or --trace-file."
+    )
+
+
+@contextmanager
+def _named_errors(path: str, action: str = "read") -> Iterator[None]:
+    """Turn the errors of file systems into one sentence that names the path."""
+    try:
+        yield
+    except ProfileError:
+        raise
+    except OSError as error:
+        if action == "write":
+            raise UsageError(f"{path} cannot be written: {_cause(error)}.") from error
+        if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+            raise NotFoundError(f"{path} does not exist, or is not what is asked for.") from error
+        raise NotFoundError(f"{path} cannot be read: {_cause(error)}.") from error
+    except Exception as error:  # every remote store brings errors of its own
+        raise RemoteError(f"{path} cannot be reached: {error}.") from error
+
+
+def _cause(error: OSError) -> str:
+    return (error.strerror or str(error) or type(error).__name__).rstrip(".")

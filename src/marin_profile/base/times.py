@@ -1,0 +1,16 @@
+"""Moments in UTC as text, the one form that summaries and histories have."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+
+def epoch_utc(nanoseconds: int) -> str:
+    """Epoch nanoseconds as YYYY-MM-DDTHH:MM:SS.ffffffZ (cut, not rounded)."""
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return utc_text(epoch + timedelta(microseconds=nanoseconds // 1000))
+
+
+def utc_text(moment: datetime) -> str:
+    """A time in UTC as YYYY-MM-DDTHH:MM:SS.ffffffZ."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

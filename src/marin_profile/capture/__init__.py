@@ -1,0 +1,1 @@
+"""What the user named goes in, the files of one capture come out, host by host."""

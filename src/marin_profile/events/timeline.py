@@ -1,0 +1,178 @@
+"""Timeline: one host's profile as columns, whatever file it came from.
+
+Contract
+* Readers build it, analysis reads it, nobody changes it: every array is read-only.
+* All times are int64 **picoseconds**. `start` counts from the file's first event (event clock).
+  Device-clock times (`device_start`) count from the file's first device-clock time; the two
+  clocks drift apart, so a device-clock time is compared with device-clock times only.
+* An event is a row in parallel columns; what is the same for every execution of an op stands
+  once, in the op table. Columns that few events have are `Sparse`.
+* Events of one line are contiguous (`Line.first`, `Line.count`); inside a line they keep the
+  file's order. Analysis must not depend on that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marin_profile.base.columns import find_sorted, moved_to_clock
+from marin_profile.events.replica_groups import Groups
+
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+
+PS_PER_US = 1_000_000
+PS_PER_NS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """One process of the trace: a device ("/device:TPU:0"), the host, or file-level metadata."""
+
+    name: str
+    id: int
+    stats: Mapping[str, int | float | str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One track of a plane. Its events are rows `first` to `first + count`."""
+
+    plane: int
+    id: int
+    name: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """What all executions of one op share. Empty text and None mean that the file does not say.
+
+    `name` is the short name ("fusion.7", a kernel symbol, a host event's name).
+    `scope_hints` are the raw candidates for a scope path, best first (`tf_op`, then `name`).
+    `program_id` is unsigned 64 bit. `bytes_accessed`, `flops` and `model_flops` are per execution.
+    """
+
+    name: str
+    long_name: str = ""
+    hlo_op: str = ""
+    module: str = ""
+    program_id: int | None = None
+    category: str = ""
+    scope_hints: tuple[str, ...] = ()
+    source: str = ""
+    shape: str = ""
+    flops: int | None = None
+    model_flops: int | None = None
+    bytes_accessed: int | None = None
+    memcpy_details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HloInstruction:
+    """An instruction of an HLO proto: its opcode, scope path, result shape and operand names."""
+
+    opcode: str
+    op_name: str
+    shape: str = ""
+    operands: tuple[str, ...] = ()
+    replica_groups: Groups = ()
+    wrapped_opcode: str = ""
+
+    @property
+    def replica_group_size(self) -> int | None:
+        return len(self.replica_groups[0]) if self.replica_groups else None
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """A column that few events have: `values[i]` belongs to event `rows[i]`; rows ascend."""
+
+    rows: Int64s
+    values: Int64s
+
+    @staticmethod
+    def empty() -> Sparse:
+        nothing = np.zeros(0, np.int64)
+        return Sparse(nothing, nothing)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def find(self, rows: Int64s) -> tuple[NDArray[np.bool_], Int64s]:
+        """For each of `rows`: whether the event has a value, and the value (0 if it has none)."""
+        found: NDArray[np.bool_]
+        values: Int64s
+        found, values = find_sorted(self.rows, self.values, rows)
+        return found, values
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One host's events. See the module docstring for units, clocks and order.
+
+    `hlo` maps the id that a program is registered under to its instructions by name, `hlo_modules`
+    to the name of its module ("" if the file does not say). `profile_start_ns` and
+    `profile_stop_ns` are epoch nanoseconds where the file tells them. `dropped` counts events left
+    out, by reason; `notes` are warnings for people, one sentence each.
+    """
+
+    source_format: str
+    planes: tuple[Plane, ...]
+    lines: tuple[Line, ...]
+    ops: tuple[Op, ...]
+    line: Int32s
+    op: Int32s
+    start: Int64s
+    duration: Int64s
+    device_start: Sparse = field(default_factory=Sparse.empty)
+    device_duration: Sparse = field(default_factory=Sparse.empty)
+    run_id: Sparse = field(default_factory=Sparse.empty)
+    correlation_id: Sparse = field(default_factory=Sparse.empty)
+    step_num: Sparse = field(default_factory=Sparse.empty)
+    device_ordinal: Sparse = field(default_factory=Sparse.empty)
+    hlo: Mapping[int, Mapping[str, HloInstruction]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    hlo_modules: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    hostname: str = ""
+    profile_start_ns: int | None = None
+    profile_stop_ns: int | None = None
+    dropped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    notes: tuple[str, ...] = ()
+    truncated: bool = False
+
+    def __post_init__(self) -> None:
+        count = len(self.line)
+        if not len(self.op) == len(self.start) == len(self.duration) == count:
+            raise ValueError("event columns differ in length")
+        for column in (self.line, self.op, self.start, self.duration):
+            column.flags.writeable = False
+
+    @property
+    def num_events(self) -> int:
+        return len(self.line)
+
+    def rows_of(self, line: Line) -> Int64s:
+        return np.arange(line.first, line.first + line.count, dtype=np.int64)
+
+    def device_times(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Start and duration of `rows` on the device clock; on the event clock if none of them
+        has a device-clock time. Rows without one, among rows that have one, are placed by the
+        shift of their nearest earlier neighbour (event-clock order)."""
+        has, start = self.device_start.find(rows)
+        if not has.any():
+            return self.start[rows], self.duration[rows]
+        has_duration, duration = self.device_duration.find(rows)
+        duration = np.where(has_duration, duration, self.duration[rows])
+        if not has.all():
+            known = self.start[rows[has]]
+            placed = moved_to_clock(known, start[has] - known, self.start[rows])
+            start = np.where(has, start, placed)
+        return start, duration

@@ -1,0 +1,181 @@
+"""Where device time goes, added up over devices: the numbers behind the headline.
+
+Contract
+* The headline window is the steady one where there are steps, else the whole capture.
+* Shares are sum over devices / sum over devices; without device time they are None, never 0/0.
+* Devices of different kinds are never mixed: one `DeviceTime` per kind, the one that was busy
+  longest first; sparse cores, which only assist, come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from marin_profile.facts.rows import Row, as_count, as_share, in_us
+from marin_profile.schema import (
+    CAPTURE,
+    STEADY,
+    DeviceLedger,
+    DurationStats,
+    ProfileSummary,
+)
+
+NOT_STATED = "not stated"
+SPARSE_CORE = "sparsecore"
+
+
+class Part(Row):
+    """Time of one kind of operation, and its share of all device time in the window."""
+
+    kind: str
+    duration: float = in_us()
+    share: float | None = as_share(default=None)
+
+
+class DeviceTime(Row):
+    """The ledger terms of one or several devices; the five shares sum to 1."""
+
+    window: str
+    kind: str
+    devices: int = as_count()
+    window_duration: float = in_us()
+    compute_duration: float = in_us()
+    exposed_communication_duration: float = in_us()
+    exposed_transfer_duration: float = in_us()
+    unattributed_duration: float = in_us()
+    idle_duration: float = in_us()
+    overlapped_communication_duration: float = in_us()
+    compute_share: float | None = as_share(default=None)
+    exposed_communication_share: float | None = as_share(default=None)
+    exposed_transfer_share: float | None = as_share(default=None)
+    unattributed_share: float | None = as_share(default=None)
+    idle_share: float | None = as_share(default=None)
+    overlapped_communication_share: float | None = as_share(default=None)
+    exposed_communication_by_kind: tuple[Part, ...] = ()
+    overlapped_communication_by_kind: tuple[Part, ...] = ()
+    exposed_transfer_by_kind: tuple[Part, ...] = ()
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """part / whole; None where either is unknown or the whole is nothing."""
+    return part / whole if part is not None and whole else None
+
+
+def headline_window(summary: ProfileSummary) -> str | None:
+    """The window that the headline speaks of; None without a ledger."""
+    windows = {row.window for row in summary.device_ledger}
+    return next((window for window in (STEADY, CAPTURE) if window in windows), None)
+
+
+def ledger_rows(summary: ProfileSummary, window: str | None) -> list[DeviceLedger]:
+    return [row for row in summary.device_ledger if row.window == window]
+
+
+def device_times(summary: ProfileSummary, window: str | None) -> list[DeviceTime]:
+    """One total per device kind, the leading kind first."""
+    by_kind: dict[str, list[DeviceLedger]] = {}
+    for row in ledger_rows(summary, window):
+        by_kind.setdefault(row.kind, []).append(row)
+    totals = [total(rows) for rows in by_kind.values()]
+    return sorted(totals, key=_leading_first)
+
+
+def _leading_first(time: DeviceTime) -> tuple[bool, float, str]:
+    return time.kind == SPARSE_CORE, time.idle_duration - time.window_duration, time.kind
+
+
+def headline_time(summary: ProfileSummary) -> DeviceTime | None:
+    """The total of the leading device kind in the headline window."""
+    return next(iter(device_times(summary, headline_window(summary))), None)
+
+
+_TERMS = (
+    "compute",
+    "exposed_communication",
+    "exposed_transfer",
+    "unattributed",
+    "idle",
+    "overlapped_communication",
+)
+_BY_KIND = (
+    "exposed_communication_by_kind",
+    "overlapped_communication_by_kind",
+    "exposed_transfer_by_kind",
+)
+
+
+def total(rows: Sequence[DeviceLedger]) -> DeviceTime:
+    """The sum over ledger rows of one window and one device kind."""
+    whole = sum(row.window_duration for row in rows)
+    values: dict[str, Any] = {}
+    for term in _TERMS:
+        duration = sum(getattr(row, f"{term}_duration") for row in rows)
+        values |= {f"{term}_duration": duration, f"{term}_share": ratio(duration, whole)}
+    for name in _BY_KIND:
+        values[name] = _parts((getattr(row, name) for row in rows), whole)
+    return DeviceTime(
+        window=rows[0].window,
+        kind=rows[0].kind,
+        devices=len(rows),
+        window_duration=whole,
+        **values,
+    )
+
+
+def _parts(maps: Iterable[dict[str, float]], whole: float) -> tuple[Part, ...]:
+    durations: dict[str, float] = {}
+    for one in maps:
+        for kind, duration in one.items():
+            durations[kind] = durations.get(kind, 0.0) + duration
+    ordered = sorted(durations.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        Part(kind=kind, duration=duration, share=ratio(duration, whole))
+        for kind, duration in ordered
+        if duration > 0
+    )
+
+
+def basis_of(summary: ProfileSummary, *lists: str) -> str:
+    """The window that these lists of the summary cover; each by name where they differ."""
+    bases = [summary.list_basis.get(name, NOT_STATED) for name in lists]
+    if len(set(bases)) == 1:
+        return bases[0]
+    return ", ".join(f"{name}: {basis}" for name, basis in zip(lists, bases, strict=True))
+
+
+def op_time(summary: ProfileSummary, beside: str = "op_groups") -> float | None:
+    """Self time of all ops over all devices, in the window that the list `beside` covers.
+
+    None where it is not known: without op groups, or where the two cover different windows.
+    """
+    covered = summary.list_basis.get("op_groups", CAPTURE)
+    if summary.list_basis.get(beside, covered) != covered:
+        return None
+    return sum(group.exclusive_duration for group in summary.op_groups) or None
+
+
+def kept_steps(summary: ProfileSummary) -> int:
+    """How many steps the statistics speak for."""
+    step_time = summary.step_time
+    if step_time.steps:
+        return sum(step.kept for step in step_time.steps)
+    return max(
+        step_time.steady_state_steps.count, step_time.period.count if step_time.period else 0
+    )
+
+
+def step_length(summary: ProfileSummary) -> tuple[str, DurationStats] | None:
+    """The measure that speaks for a step: the period, or with one step (or without periods) the
+    duration. None where there is no step length."""
+    step_time = summary.step_time
+    period, duration = step_time.period, step_time.steady_state_steps
+    if (
+        period
+        and period.median is not None
+        and (kept_steps(summary) > 1 or duration.median is None)
+    ):
+        return "period", period
+    if duration.median is not None:
+        return "duration", duration
+    return None

@@ -1,0 +1,282 @@
+"""A capture's files -> ProfileSummary: reads each host in turn, then merges.
+
+Contract: one Timeline is in memory at a time. A file that cannot be read gives way to its sibling,
+and the summary says so; files with the same bytes count once. Same input, same summary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
+from marin_profile.analysis.host import HostPart, analyse_host
+from marin_profile.analysis.steps.merge import shared_steps
+from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
+from marin_profile.base.errors import BrokenInputError, CannotAnswerError, UsageError
+from marin_profile.base.times import utc_text
+from marin_profile.capture.context import read_contexts
+from marin_profile.capture.formats import XPLANE
+from marin_profile.capture.sources import open_file, resolve
+from marin_profile.events.timeline import Timeline
+from marin_profile.pipeline.host_parts import HostRead
+from marin_profile.readers import read_timeline
+from marin_profile.schema import ProfileSummary
+from marin_profile.version import package_version
+
+if TYPE_CHECKING:
+    from marin_profile.capture.sources import Capture, HostFile
+
+BREAKDOWN_MODES = (DEVICE_LEDGER, *BASIS_NAMES)
+_BLOCK = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizeOptions:
+    """warmup_steps: how many steps of the window to leave out. stamp: let generated_at_utc be the
+    clock's time instead of the capture's."""
+
+    warmup_steps: int = 1
+    hot_op_limit: int = 25
+    breakdown_mode: str = DEVICE_LEDGER
+    stamp: bool = False
+
+    def __post_init__(self) -> None:
+        if self.warmup_steps < 0:
+            raise UsageError(f"--warmup-steps must be 0 or more, not {self.warmup_steps}.")
+        if self.hot_op_limit < 1:
+            raise UsageError(f"--hot-op-limit must be 1 or more, not {self.hot_op_limit}.")
+        if self.breakdown_mode not in BREAKDOWN_MODES:
+            raise UsageError(
+                f"--breakdown-mode {self.breakdown_mode!r} is unknown; choose one of "
+                f"{', '.join(BREAKDOWN_MODES)}."
+            )
+
+
+def summarize(
+    path: str | Path, options: SummarizeOptions | None = None, *, hosts: Sequence[str] = ()
+) -> ProfileSummary:
+    """Summarise the newest capture at or below a folder, or one file; a path or an fsspec URL.
+
+    Raises NotFoundError, BrokenInputError or CannotAnswerError.
+    """
+    name = str(path)
+    if name.endswith(".pb"):
+        capture, _ = resolve(xplane_file=name, hosts=hosts)
+    elif name.endswith((".json", ".json.gz")):
+        capture, _ = resolve(trace_file=name, hosts=hosts)
+    else:
+        capture, _ = resolve(profile_dir=name, hosts=hosts)
+    return summarize_capture(capture, options)
+
+
+def summarize_capture(
+    capture: Capture,
+    options: SummarizeOptions | None = None,
+    *,
+    known: Mapping[str, HostRead] = MappingProxyType({}),
+) -> ProfileSummary:
+    """Summarise all hosts of a capture; those whose file is in `known` (path -> part, made with the
+    same options) are not read again.
+
+    Raises BrokenInputError if no file can be read, CannotAnswerError if no device did any work.
+    """
+    options = options or SummarizeOptions()
+    hosts = _Hosts(options, known)
+    for host_file in capture.hosts:
+        hosts.add(host_file)
+    hosts.align_steps()
+    if not hosts.parts:
+        raise hosts.first_error or BrokenInputError(f"{capture.root} holds no readable file.")
+    _require_device_work(capture, hosts.parts)
+    with_work = [part for part in hosts.parts if part.devices]
+    idle_hosts = [
+        f"Host {part.host} shows no device work ({_why_idle(part)}) and is left out."
+        for part in hosts.parts
+        if not part.devices
+    ]
+    summary = assemble(
+        with_work,
+        CaptureFacts(
+            source_path=capture.source_path,
+            files=tuple(hosts.files),
+            notes=(*hosts.notes, *idle_hosts),
+            tool_version=package_version(),
+            jax_version=hosts.jax_version,
+            contexts=tuple(read_contexts(capture.contexts)),
+        ),
+        hot_op_limit=options.hot_op_limit,
+        breakdown_mode=options.breakdown_mode,
+    )
+    if options.stamp:
+        now = utc_text(datetime.now(UTC))
+        summary = summary.model_copy(update={"generated_at_utc": now})
+    return summary
+
+
+class _Hosts:
+    """The hosts of a capture as they are read, one after the other."""
+
+    def __init__(self, options: SummarizeOptions, known: Mapping[str, HostRead]) -> None:
+        self._options = options
+        self._known = known
+        self._sources: list[HostFile] = []
+        self.parts: list[HostPart] = []
+        self.files: list[SourceFile] = []
+        self.notes: list[str] = []
+        self.jax_version = ""
+        self.first_error: BrokenInputError | None = None
+
+    def add(self, host_file: HostFile) -> None:
+        """Read and analyse one host; what cannot be read, or was read already, becomes a note."""
+        try:
+            found = self._known.get(host_file.path) or read_host(host_file, self._options)
+        except BrokenInputError as error:
+            self.first_error = self.first_error or error
+            self.notes.append(f"Host {host_file.host} is missing: {_portable(error, host_file)}")
+            return
+        file = replace(found.file, host=host_file.host)
+        twin = next((known for known in self.files if known.sha256 == file.sha256), None)
+        if twin is not None:
+            self.notes.append(
+                f"{file.name} is byte for byte {twin.name}: it is counted once, as {twin.host}."
+            )
+            return
+        self.files.append(file)
+        self._sources.append(host_file)
+        self.jax_version = self.jax_version or found.jax_version
+        self.parts.append(replace(found.part, host=host_file.host))
+
+    def align_steps(self) -> None:
+        """Windows and per-step figures must cover the same steps on every host: where hosts differ,
+        read them again for the steps that all have."""
+        selections = shared_steps(self.parts)
+        for index, selection in enumerate(selections):
+            if selection is not None:
+                timeline, file = _read(self._sources[index])
+                self.notes.append(
+                    f"Host {file.host} has {self.parts[index].steps.count} steps; the "
+                    f"{len(selection)} that all hosts have are used."
+                )
+                self.parts[index] = _analyse(timeline, file.host, self._options, selection)
+
+
+def read_host(host_file: HostFile, options: SummarizeOptions) -> HostRead:
+    """Read and analyse one host by itself. Raises BrokenInputError."""
+    timeline, file = _read(host_file)
+    part = _analyse(timeline, host_file.host, options)
+    return HostRead(file, part, _jax_version(timeline))
+
+
+def _analyse(
+    timeline: Timeline,
+    host: str,
+    options: SummarizeOptions,
+    only_steps: list[int] | None = None,
+) -> HostPart:
+    mode = options.breakdown_mode
+    return analyse_host(
+        timeline,
+        host,
+        warmup_steps=options.warmup_steps,
+        older_mode=None if mode == DEVICE_LEDGER else mode,
+        only_steps=only_steps,
+    )
+
+
+def _portable(message: object, host_file: HostFile) -> str:
+    """The message without folders: a summary must not depend on where the capture lies."""
+    text = str(message)
+    for file in (host_file, *host_file.fallbacks):
+        text = text.replace(file.path, file.name)
+    return text
+
+
+def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
+    """The first whole file of a host: the preferred one, else its siblings in order; if none is
+    whole, the first that can be read at all."""
+    passed_over: list[str] = []
+    first_error: BrokenInputError | None = None
+    cut: tuple[Timeline, SourceFile] | None = None
+    for candidate in (host_file, *host_file.fallbacks):
+        try:
+            timeline, digest = _read_file(candidate.path, candidate.format)
+        except BrokenInputError as error:
+            first_error = first_error or error
+            passed_over.append(_portable(error, candidate))
+            continue
+        named = tuple(_portable(note, candidate) for note in timeline.notes)
+        timeline = replace(timeline, notes=named)
+        notes = [f"Read {candidate.name} instead: {reason}" for reason in passed_over]
+        if timeline.hostname and not notes and _disagrees(host_file.host, timeline.hostname):
+            notes.append(
+                f"The file is named after {host_file.host}, inside it says {timeline.hostname}."
+            )
+        file = SourceFile(host_file.host, candidate.name, digest, candidate.reason, tuple(notes))
+        if not timeline.truncated:
+            return timeline, file
+        cut = cut or (timeline, file)
+        passed_over += named
+    if cut is not None:
+        return cut
+    assert first_error is not None
+    raise first_error
+
+
+def _disagrees(file_host: str, inner: str) -> bool:
+    """File names may hold a shortened or decorated hostname."""
+    short = inner.split(".")[0].lower()
+    return short not in file_host.lower() and file_host.lower() not in inner.lower()
+
+
+def _read_file(path: str, source_format: str) -> tuple[Timeline, str]:
+    with ThreadPoolExecutor(1) as pool, open_file(path) as stream:
+        digest = pool.submit(_sha256, path)
+        timeline = read_timeline(stream, path=path, is_xplane=source_format == XPLANE)
+        return timeline, digest.result()
+
+
+def _sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    with open_file(path) as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _jax_version(timeline: Timeline) -> str:
+    return next(
+        (
+            str(plane.stats["jax_version"])
+            for plane in timeline.planes
+            if "jax_version" in plane.stats
+        ),
+        "",
+    )
+
+
+def _why_idle(part: HostPart) -> str:
+    return "its file is cut" if part.truncated else "a host-only profile"
+
+
+def _require_device_work(capture: Capture, parts: Sequence[HostPart]) -> None:
+    if any(part.devices for part in parts):
+        return
+    cut = next((part for part in parts if part.truncated), None)
+    if cut is not None:
+        raise BrokenInputError(
+            f"{capture.source_path} is cut, and what is left of it shows no device work: "
+            f"{' '.join(cut.notes)} Copy or capture it again."
+        )
+    events = sum(part.num_events for part in parts)
+    raise CannotAnswerError(
+        f"{capture.source_path} is a host-only profile: none of its {events:,} events is device "
+        "work, so there is nothing to say about steps, ops or communication; capture while the "
+        "device executes, for fewer seconds, and check that the device tracer started."
+    )

@@ -1,0 +1,71 @@
+"""profile_summary.v1 as frozen pydantic models.
+
+Contract
+* Every duration is in **microseconds** (float, six decimals: exact picoseconds up to 8,589 s);
+  every share is in 0..1; None means that the file does not say.
+* Field names, units and nesting that the schema shares with `marin.profiling` keep their
+  meaning; new fields only add. Unknown fields survive a read-write round trip.
+* Program ids are text: they are unsigned 64 bit and JSON readers would round them.
+* `to_json` is canonical: sorted keys, fixed rounding, one trailing newline.
+"""
+
+from __future__ import annotations
+
+from marin_profile.schema.capture import (
+    Capture,
+    Coverage,
+    Host,
+    Profiling,
+    RunMetadata,
+    TraceOverview,
+    TraceProvenance,
+    UnattributedOp,
+)
+from marin_profile.schema.communication import Collective, CommunicationOp
+from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAccount, TimeBreakdown
+from marin_profile.schema.files import load_summary, parse_summary
+from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
+from marin_profile.schema.ops import HotOp, OpGroup, Region, Roofline, SemanticFamily
+from marin_profile.schema.record import CAPTURE, EPOCH_UTC, SCHEMA_VERSION, STEADY, Record
+from marin_profile.schema.steps import DurationStats, Step, StepClass, StepLedger, StepTime
+from marin_profile.schema.summary import ProfileSummary
+from marin_profile.schema.text import canonical_json
+
+__all__ = [
+    "CAPTURE",
+    "EPOCH_UTC",
+    "SCHEMA_VERSION",
+    "STEADY",
+    "BreakdownPart",
+    "Capture",
+    "Collective",
+    "CommunicationOp",
+    "Coverage",
+    "DeviceLedger",
+    "DurationStats",
+    "GapBeforeOp",
+    "GapRegionContext",
+    "Host",
+    "HotOp",
+    "OpGroup",
+    "OptimizationCandidate",
+    "ProfileSummary",
+    "Profiling",
+    "Record",
+    "Region",
+    "Roofline",
+    "RunMetadata",
+    "SemanticFamily",
+    "Step",
+    "StepAccount",
+    "StepClass",
+    "StepLedger",
+    "StepTime",
+    "TimeBreakdown",
+    "TraceOverview",
+    "TraceProvenance",
+    "UnattributedOp",
+    "canonical_json",
+    "load_summary",
+    "parse_summary",
+]

@@ -1,0 +1,112 @@
+"""The capture: the run and the files that it comes from, its hosts, and what was left out."""
+
+from __future__ import annotations
+
+from marin_profile.schema.record import Record
+
+
+class RunMetadata(Record):
+    """The run that the profile is of; artifact fields are known only after an upload.
+    `config_hash` is the first 16 hex digits of the sha256 of the config's sorted-key JSON."""
+
+    run_path: str | None = None
+    run_id: str | None = None
+    artifact_ref: str | None = None
+    artifact_name: str | None = None
+    hardware_type: str | None = None
+    mesh_or_topology: str | None = None
+    git_sha: str | None = None
+    config_hash: str | None = None
+    num_devices: int | None = None
+    num_hosts: int | None = None
+
+
+class TraceOverview(Record):
+    """Size and quality of the trace. Events total = complete ones + those left out; times count
+    from the first event; `quality_warnings` are one sentence each."""
+
+    display_time_unit: str | None = None
+    num_events_total: int
+    num_complete_events: int
+    num_processes: int
+    num_threads: int
+    profile_start_ts: float | None = None
+    profile_end_ts: float | None = None
+    duration_basis: str
+    suspected_truncation: bool = False
+    quality_warnings: list[str] = []
+
+
+class TraceProvenance(Record):
+    """Identity of the trace: sha256 of the file, of several files of their sorted digests; the
+    commonest run ids and source lines."""
+
+    trace_sha256: str | None = None
+    run_ids: list[str] = []
+    source_file_hints: list[str] = []
+
+
+class Host(Record):
+    """One host of the capture. `clock_offset` in microseconds against the first host."""
+
+    host: str
+    file: str
+    sha256: str
+    devices: list[str] = []
+    clock_offset: float | None = None
+    warnings: list[str] = []
+    source_format: str | None = None
+    chosen_because: str | None = None
+
+
+class Profiling(Record):
+    """How training saw the capture. `window_to_outside` is the median profiled step over the median
+    of `num_steps_outside` other steps, by the wall clock; the profiler's own calls are the longest
+    of all processes; `missing_processes` left no capture."""
+
+    trigger: str
+    representative: bool | None = None
+    window_to_outside: float | None = None
+    reason: str
+    num_steps_outside: int
+    outside_step_median: float | None = None
+    start_trace_duration: float
+    stop_trace_duration: float
+    num_processes: int
+    missing_processes: list[int] = []
+
+
+class Capture(Record):
+    """When the profile was taken (UTC), from which files, and by which versions; `profiling` where
+    the training's callback took it."""
+
+    start: str | None = None
+    stop: str | None = None
+    files: list[str] = []
+    tracer_options: dict[str, str] | None = None
+    tool_version: str | None = None
+    jax_version: str | None = None
+    profiling: Profiling | None = None
+
+
+class UnattributedOp(Record):
+    """An op whose kernel carries no HLO op (command buffers, driver copies)."""
+
+    name: str
+    count: int
+    exclusive_duration: float
+    reason: str
+
+
+class Coverage(Record):
+    """How much of the device time the summary can speak for."""
+
+    hlo_attributed_share: float | None = None
+    scope_attributed_share: float | None = None
+    cost_share: float | None = None
+    lines_not_analysed: list[str] = []
+    events_dropped: dict[str, int] = {}
+    empty_devices: list[str] = []
+    unattributed_ops: list[UnattributedOp] = []
+    overlapping_events: int = 0
+    format_lacks: list[str] = []

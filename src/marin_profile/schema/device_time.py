@@ -1,0 +1,71 @@
+"""Where device time went: buckets, ledgers, and what one step costs."""
+
+from __future__ import annotations
+
+from marin_profile.schema.record import Record
+
+
+class BreakdownPart(Record):
+    """One bucket: its time over all devices, and its share of the sum of the buckets."""
+
+    total_duration: float
+    share_of_total: float
+
+
+class TimeBreakdown(Record):
+    """Five buckets over all devices. `basis` names the window ("steady" or "capture")."""
+
+    duration_basis: str
+    total_duration: float
+    compute: BreakdownPart
+    communication: BreakdownPart
+    host: BreakdownPart
+    stall: BreakdownPart
+    other: BreakdownPart
+    basis: str | None = None
+
+
+class DeviceLedger(Record):
+    """Where one device's time went in one window; the five terms sum to `window_duration`:
+    compute + exposed communication + exposed transfer + unattributed + idle."""
+
+    device: str
+    host: str
+    kind: str
+    window: str
+    window_start: float
+    window_duration: float
+    compute_duration: float
+    overlapped_communication_duration: float
+    exposed_communication_duration: float
+    exposed_transfer_duration: float
+    unattributed_duration: float
+    idle_duration: float
+    exposed_communication_by_kind: dict[str, float] = {}
+    overlapped_communication_by_kind: dict[str, float] = {}
+    exposed_transfer_by_kind: dict[str, float] = {}
+
+
+class StepAccount(Record):
+    """What one step costs, ready to be compared: sums over `devices` of `steps` each; divided by
+    both they are per step and device. total = compute + exposed communication + exposed transfer +
+    unattributed + idle + launch. `basis` "periods": from the first kept step's start to the last
+    one's, on each device (time between steps is idle); "execution": the one kept step's interval on
+    each device and its launch, the part of the module execution before its first op and after its
+    last one (None: the file does not tell, or for periods)."""
+
+    basis: str
+    device_kind: str
+    devices: int
+    steps: int
+    total_duration: float
+    compute_duration: float
+    overlapped_communication_duration: float
+    exposed_communication_duration: float
+    exposed_transfer_duration: float
+    unattributed_duration: float
+    idle_duration: float
+    launch_duration: float | None = None
+    exposed_communication_by_kind: dict[str, float] = {}
+    overlapped_communication_by_kind: dict[str, float] = {}
+    exposed_transfer_by_kind: dict[str, float] = {}

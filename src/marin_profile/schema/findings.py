@@ -1,0 +1,40 @@
+"""Idle time by what ended it, and what to try next."""
+
+from __future__ import annotations
+
+from marin_profile.schema.record import Record
+
+
+class GapBeforeOp(Record):
+    """Idle time that ends at `name` (= payload_op); `marker_op` is the op that ended it. account_*:
+    the part in the step account's windows."""
+
+    name: str
+    count: int
+    total_gap_duration: float
+    max_gap_duration: float
+    avg_gap_duration: float
+    payload_op: str | None = None
+    marker_op: str | None = None
+    account_count: int | None = None
+    account_gap_duration: float | None = None
+
+
+class GapRegionContext(Record):
+    """The gaps before one op whose payload stands in one region ("(no scope)": in none)."""
+
+    op_name: str
+    region_path: str
+    count: int
+    total_gap_duration: float
+    avg_gap_duration: float
+
+
+class OptimizationCandidate(Record):
+    """One thing to try, with the numbers that speak for it."""
+
+    candidate_id: str
+    title: str
+    rationale: str
+    evidence: list[str]
+    suggestions: list[str]

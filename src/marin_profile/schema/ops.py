@@ -1,0 +1,123 @@
+"""Ops: one by one, in groups, by region and by family; their costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import AliasChoices, Field, model_validator
+
+from marin_profile.schema.record import Record
+
+
+class HotOp(Record):
+    """One op (name within a program) over all devices. `exclusive_duration` is self time;
+    `per_step_duration` is the self time per kept step and device in the steady window;
+    `category` is the kind (compute, all-reduce, host_to_device, ...), `hlo_category` XLA's own."""
+
+    name: str
+    canonical_name: str = ""
+    category: str
+    count: int
+    total_duration: float
+    exclusive_duration: float
+    avg_duration: float
+    shape_signature: str | None = None
+    source_file: str | None = None
+    tf_op_path: str | None = None
+    flop_proxy_per_invocation: float | None = Field(
+        default=None,
+        validation_alias=AliasChoices("flop_proxy_per_invocation", "work_proxy_per_invocation"),
+    )
+    module: str | None = None
+    program_id: str | None = None
+    hlo_op: str | None = None
+    hlo_category: str | None = None
+    pass_: str | None = Field(default=None, alias="pass")
+    flops: int | None = None
+    bytes_accessed: int | None = None
+    achieved_tflops: float | None = None
+    achieved_gbps: float | None = None
+    bound_by: str | None = None
+    exposed_duration: float | None = None
+    per_step_duration: float | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_canonical_name(cls, data: Any) -> Any:
+        if isinstance(data, dict) and not data.get("canonical_name") and "name" in data:
+            from marin_profile.events.classify import canonical_name
+
+            return {**data, "canonical_name": canonical_name(str(data["name"]))}
+        return data
+
+
+class OpGroup(Record):
+    """All ops alike in (canonical name, category, shape, scope, pass). `count` and the durations
+    cover the whole capture and all devices; `per_step_duration` as in HotOp. `owned_duration` is
+    the part of the step account's windows that belongs to these ops alone: every instant has one
+    owner or is idle; `account_count` executions start in them. An op that only an async line shows
+    has count 0. The remainder row, if any, is named "(remainder)"."""
+
+    canonical_name: str
+    category: str
+    shape_signature: str | None = None
+    scope: str | None = None
+    pass_: str | None = Field(default=None, alias="pass")
+    names: list[str] = []
+    num_names: int
+    count: int
+    exclusive_duration: float
+    exposed_duration: float
+    steady_count: int | None = None
+    steady_exclusive_duration: float | None = None
+    per_step_duration: float | None = None
+    account_count: int | None = None
+    owned_duration: float | None = None
+    owned_per_step_duration: float | None = None
+
+
+class Region(Record):
+    """A scope path ("a=>b=>leaf"). Inclusive and exclusive are sums of self time over devices."""
+
+    path: str
+    depth: int
+    count: int
+    inclusive_duration: float
+    exclusive_duration: float
+    inclusive_by_pass: dict[str, float] | None = None
+
+
+class SemanticFamily(Record):
+    """All ops of one family (attention, matmul, normalisation, copy, ...); `owned_duration` as in
+    OpGroup."""
+
+    family: str
+    count: int
+    total_duration: float
+    exclusive_duration: float
+    share_of_total: float
+    avg_duration: float
+    avg_exclusive_duration: float
+    example_op: str | None = None
+    dominant_shape_signature: str | None = None
+    flop_proxy_total: float | None = Field(
+        default=None, validation_alias=AliasChoices("flop_proxy_total", "work_proxy_total")
+    )
+    time_per_flop_proxy: float | None = Field(
+        default=None,
+        validation_alias=AliasChoices("time_per_flop_proxy", "normalized_exclusive_per_work"),
+    )
+    owned_duration: float | None = None
+
+
+class Roofline(Record):
+    """`peaks`: teraflops_per_second, hbm_gigabytes_per_second per device; `achieved`: the same two
+    over op time plus operational_intensity (flops/byte); `utilization`: shares of the peaks;
+    `coverage`: share of device op time whose ops carry costs; `mfu` of the steady steps."""
+
+    peaks: dict[str, float] = {}
+    achieved: dict[str, float] = {}
+    utilization: dict[str, float] = {}
+    bound_by: str | None = None
+    mfu: float | None = None
+    coverage: float | None = None

@@ -1,0 +1,55 @@
+"""The whole of profile_summary.v1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marin_profile.schema.capture import (
+    Capture,
+    Coverage,
+    Host,
+    RunMetadata,
+    TraceOverview,
+    TraceProvenance,
+)
+from marin_profile.schema.communication import Collective, CommunicationOp
+from marin_profile.schema.device_time import DeviceLedger, StepAccount, TimeBreakdown
+from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
+from marin_profile.schema.ops import HotOp, OpGroup, Region, Roofline, SemanticFamily
+from marin_profile.schema.record import EPOCH_UTC, SCHEMA_VERSION, Record
+from marin_profile.schema.steps import StepTime
+from marin_profile.schema.text import canonical_json
+
+
+class ProfileSummary(Record):
+    """The whole summary; `list_basis` says for each list which window it covers."""
+
+    schema_version: str = SCHEMA_VERSION
+    generated_at_utc: str = EPOCH_UTC
+    source_format: str
+    source_path: str
+    run_metadata: RunMetadata
+    trace_overview: TraceOverview
+    trace_provenance: TraceProvenance = TraceProvenance()
+    step_time: StepTime
+    time_breakdown: TimeBreakdown
+    hot_ops: list[HotOp]
+    semantic_families: list[SemanticFamily] = []
+    communication_ops: list[CommunicationOp]
+    gap_before_ops: list[GapBeforeOp]
+    hierarchical_regions: list[Region]
+    gap_region_contexts: list[GapRegionContext] = []
+    optimization_candidates: list[OptimizationCandidate]
+    device_ledger: list[DeviceLedger] = []
+    step_account: StepAccount | None = None
+    op_groups: list[OpGroup] = []
+    collectives: list[Collective] = []
+    roofline: Roofline | None = None
+    hosts: list[Host] = []
+    memory: dict[str, Any] | None = None
+    coverage: Coverage | None = None
+    capture: Capture | None = None
+    list_basis: dict[str, str] = {}
+
+    def to_json(self) -> str:
+        return canonical_json(self.model_dump(mode="python", by_alias=True))

@@ -1,0 +1,312 @@
+"""A W&B artifact or run -> a folder with a capture (or a published summary) and what the run says.
+
+Contract
+* A run stands for its newest profile artifact (`jax_profile`), else the profiler folder that its
+  config names, else its published summary (`profile_summary`). With an alias only artifacts that
+  carry it count.
+* A download lies below the download root as `<entity>/<project>/<name>-v<N>`, whole or not at all.
+  One that is there and matches the artifact's manifest, file by file, is not repeated.
+* An artifact that only refers to a folder stands for that folder: nothing is downloaded.
+* `metadata` holds what the run knows; None where it says nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from marin_profile.base.errors import BrokenInputError, NotFoundError, ProfileError, UsageError
+from marin_profile.capture.filenames import SUMMARY_FILE
+from marin_profile.schema import ProfileSummary, RunMetadata, load_summary
+from marin_profile.wandb.artifacts import (
+    CAPTURE_TYPE,
+    SUMMARY_TYPE,
+    config_hash,
+    summary_artifact_name,
+)
+from marin_profile.wandb.names import Target, artifact_target, run_target_of
+from marin_profile.wandb.session import connect, remote_errors
+
+_PROFILER_FOLDER = "profiler"
+_FILE_SUFFIXES = (".pb", ".json", ".gz", ".md")
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """`folder` holds the capture (a local path or a URL), or `summary` is what the run published;
+    `notes` tell what was chosen and why."""
+
+    metadata: RunMetadata
+    folder: str | None = None
+    summary: ProfileSummary | None = None
+    notes: tuple[str, ...] = ()
+
+
+def fetch(
+    *,
+    artifact: str | None = None,
+    run_target: str | None = None,
+    entity: str | None = None,
+    project: str | None = None,
+    alias: str | None = None,
+    download_root: str | None = None,
+) -> Fetched:
+    """Fetch what `artifact` or `run_target` (exactly one) names.
+
+    Raises UsageError, NotFoundError, BrokenInputError or RemoteError.
+    """
+    if (artifact is None) == (run_target is None):
+        raise UsageError("Name exactly one W&B source: an artifact or a run.")
+    root = Path(download_root or _default_root())
+    if artifact is not None:
+        target = artifact_target(artifact, entity=entity, project=project, alias=alias)
+        return _fetch_artifact(target, root)
+    target = run_target_of(run_target or "", entity=entity, project=project)
+    return _fetch_run(target, alias, root)
+
+
+def with_metadata(summary: ProfileSummary, metadata: RunMetadata) -> ProfileSummary:
+    """The summary with what the run knows; the rest stays as the capture tells it."""
+    known = metadata.model_dump(exclude_none=True)
+    merged = summary.run_metadata.model_copy(update=known)
+    return summary.model_copy(update={"run_metadata": merged})
+
+
+# Artifacts
+
+
+def _fetch_artifact(target: Target, root: Path) -> Fetched:
+    api = connect()
+    artifact = _find_artifact(api, target)
+    if artifact.type == SUMMARY_TYPE:
+        note = f"The summary {_reference(artifact)} is taken as it was published."
+        return Fetched(RunMetadata(), summary=_published(artifact, root), notes=(note,))
+    if artifact.type != CAPTURE_TYPE:
+        raise NotFoundError(
+            f"{target.path} is an artifact of type {artifact.type!r}, but a profile is of type "
+            f"{CAPTURE_TYPE!r}; name another, or the run with --run-target."
+        )
+    with remote_errors(f"The run of {target.path}"):
+        run = artifact.logged_by()
+    return _capture(artifact, run, root)
+
+
+def _find_artifact(api: Any, target: Target) -> Any:
+    with remote_errors(f"The artifact {target.path}"):
+        return api.artifact(target.path)
+
+
+def _capture(artifact: Any, run: Any | None, root: Path) -> Fetched:
+    folder, note = _contents(artifact, root)
+    known = run_metadata(run) if run is not None else RunMetadata()
+    artifact_fields = {"artifact_ref": _reference(artifact), "artifact_name": _version(artifact)}
+    return Fetched(known.model_copy(update=artifact_fields), folder=folder, notes=(note,))
+
+
+def _published(artifact: Any, root: Path) -> ProfileSummary:
+    folder, _ = _contents(artifact, root)
+    names = [name for name in artifact.manifest.entries if name.endswith(".json")]
+    name = SUMMARY_FILE if SUMMARY_FILE in names else next(iter(sorted(names)), None)
+    if name is None:
+        raise BrokenInputError(
+            f"{_reference(artifact)} holds no summary; publish one with 'marin-profile publish'."
+        )
+    return load_summary(f"{folder}/{name}")
+
+
+def _version(artifact: Any) -> str:
+    return f"{artifact.name.split(':')[0]}:{artifact.version}"
+
+
+def _reference(artifact: Any) -> str:
+    """The name of exactly this version: an alias may move on."""
+    return f"{artifact.entity}/{artifact.project}/{_version(artifact)}"
+
+
+# Downloads
+
+
+def _default_root() -> str:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(cache, "marin-profile", "wandb")
+
+
+def _contents(artifact: Any, root: Path) -> tuple[str, str]:
+    """The folder with the artifact's files, and a note on where they came from."""
+    reference = _reference(artifact)
+    with remote_errors(f"The artifact {reference}"):
+        entries = dict(artifact.manifest.entries)
+        referred = referred_folder({path: entry.ref for path, entry in entries.items()})
+        if referred is not None:
+            return referred, f"{reference} refers to {referred}, which is read where it lies."
+        name = _version(artifact).replace(":", "-")
+        folder = root / artifact.entity / artifact.project / name
+        if _is_whole(artifact, folder):
+            return str(folder), f"{reference} was downloaded before: {folder}."
+        _download(artifact, folder)
+    return str(folder), f"{reference} was downloaded to {folder}."
+
+
+def referred_folder(references: Mapping[str, str | None]) -> str | None:
+    """The one folder that all entries (path -> reference) refer to, if there is one; a lone entry
+    may be the folder itself."""
+    folders = set()
+    for path, reference in references.items():
+        if reference is None:
+            return None
+        is_file = len(references) > 1 or path.endswith(_FILE_SUFFIXES)
+        folders.add(str(reference).removesuffix(f"/{path}" if is_file else "/"))
+    return folders.pop() if len(folders) == 1 else None
+
+
+def _is_whole(artifact: Any, folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    try:
+        artifact.verify(str(folder))
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _download(artifact: Any, folder: Path) -> None:
+    """Download beside the folder, check, and rename; what was there before gives way."""
+    beside = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        beside.mkdir(parents=True)
+        artifact.download(root=str(beside), skip_cache=True)
+        if not _is_whole(artifact, beside):
+            raise BrokenInputError(
+                f"{_reference(artifact)} does not match its own manifest; log it again."
+            )
+        if folder.exists():
+            shutil.rmtree(folder)
+        beside.rename(folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+# Runs
+
+
+def _fetch_run(target: Target, alias: str | None, root: Path) -> Fetched:
+    api = connect(target.base_url)
+    with remote_errors(f"The run {target.path}"):
+        run = api.run(target.path)
+        logged = [item for item in run.logged_artifacts() if item.state == "COMMITTED"]
+    capture = _newest(logged, CAPTURE_TYPE, alias)
+    if capture is not None:
+        return _capture(capture, run, root)
+    looked: list[str] = [f"no {CAPTURE_TYPE} artifact" + (f" with alias {alias}" if alias else "")]
+    folder = None if alias else _profiler_folder(run, looked)
+    if folder is not None:
+        note = f"The run logged no profile; its profiler folder {folder} is read where it lies."
+        return Fetched(run_metadata(run), folder=folder, notes=(note,))
+    published = _newest(logged, SUMMARY_TYPE, alias) or _published_elsewhere(api, run, alias)
+    if published is None:
+        raise NotFoundError(
+            f"The run {target.path} has {', '.join((*looked, 'no published summary'))}; "
+            "name the profile's folder with --profile-dir."
+        )
+    return _known_summary(published, run, root)
+
+
+def _known_summary(artifact: Any, run: Any, root: Path) -> Fetched:
+    """A published summary, with the metadata that it lacks and the run has."""
+    summary = _published(artifact, root)
+    own = summary.run_metadata.model_dump(exclude_none=True)
+    note = (
+        f"The run has no profile that can be read here; its summary {_reference(artifact)} is "
+        "taken as it was published."
+    )
+    metadata = run_metadata(run).model_copy(update=own)
+    return Fetched(metadata, summary=summary, notes=(note,))
+
+
+def _newest(artifacts: Iterable[Any], kind: str, alias: str | None) -> Any | None:
+    fitting = [
+        item
+        for item in artifacts
+        if item.type == kind and (alias is None or alias in (item.version, *item.aliases))
+    ]
+    return max(fitting, key=lambda item: (item.created_at, int(item.version[1:])), default=None)
+
+
+def _published_elsewhere(api: Any, run: Any, alias: str | None) -> Any | None:
+    """A summary of the run that another run, such as `publish`, logged under the run's name."""
+    entity, project, run_id = run.path
+    name = f"{summary_artifact_name(run_id)}:{alias or 'latest'}"
+    try:
+        artifact = _find_artifact(api, Target(entity, project, name))
+    except NotFoundError:
+        return None
+    return artifact if artifact.type == SUMMARY_TYPE else None
+
+
+def _profiler_folder(run: Any, looked: list[str]) -> str | None:
+    """The run's profiler folder, if it can be reached and holds a capture."""
+    from marin_profile.capture.sources import find_captures
+
+    trainer = run.config.get("trainer")
+    trainer = trainer if isinstance(trainer, Mapping) else {}
+    log_dir = trainer.get("log_dir")
+    if not isinstance(log_dir, str) or not log_dir:
+        looked.append("no trainer.log_dir in its config")
+        return None
+    folder = f"{log_dir.rstrip('/')}/{trainer.get('id') or run.id}/{_PROFILER_FOLDER}"
+    try:
+        if find_captures(folder):
+            return folder
+    except ProfileError as error:
+        looked.append(f"no profiler folder within reach ({str(error).rstrip('.')})")
+    else:
+        looked.append(f"no capture in {folder}")
+    return None
+
+
+def run_metadata(run: Any) -> RunMetadata:
+    """What the run's config and summary tell about it."""
+    with remote_errors("The run"):
+        config, summary = dict(run.config), dict(run.summary)
+        commit = getattr(run, "commit", None)
+        run_path, run_id = "/".join(run.path), run.id
+    return RunMetadata(
+        run_path=run_path,
+        run_id=run_id,
+        hardware_type=_text(summary, "throughput/device_kind", "device_kind")
+        or _text(config, "device_kind"),
+        mesh_or_topology=_topology(config.get("trainer")),
+        git_sha=_text(config, "git_commit", "git_sha") or _text({"commit": commit}, "commit"),
+        config_hash=config_hash(config),
+        num_devices=_count("num_devices", summary, config),
+        num_hosts=_count("num_hosts", summary, config),
+    )
+
+
+def _topology(trainer: Any) -> str | None:
+    """What the trainer's resources say; else its mesh's axes by name, as "data=-1,model=2"."""
+    if not isinstance(trainer, Mapping):
+        return None
+    resources, mesh = trainer.get("resources"), trainer.get("mesh")
+    named = resources if isinstance(resources, Mapping) else {}
+    axes = mesh.get("axes") if isinstance(mesh, Mapping) else None
+    shown = (
+        ",".join(f"{k}={v}" for k, v in sorted(axes.items())) if isinstance(axes, Mapping) else None
+    )
+    return _text(named, "topology", "tpu_topology", "mesh_shape") or shown or None
+
+
+def _text(mapping: Mapping[str, Any], *keys: str) -> str | None:
+    return next((v for k in keys if isinstance(v := mapping.get(k), str) and v), None)
+
+
+def _count(key: str, *mappings: Mapping[str, Any]) -> int | None:
+    for mapping in mappings:
+        value = mapping.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return int(value)
+    return None

@@ -1,0 +1,78 @@
+"""Steps of several hosts."""
+
+from builders_xspace import US, Space
+from marin_profile.analysis.steps.merge import merge_steps
+
+
+def host_space(
+    numbers: range | None, durations: tuple[int, ...], *, period: int = 100, origin: int = 0
+) -> Space:
+    """One TPU per duration; steps by the Steps line, or by module where numbers is None."""
+    space = Space()
+    for ordinal, duration in enumerate(durations):
+        tpu = space.tpu(ordinal)
+        for index, number in enumerate(numbers or range(3)):
+            at = origin + index * period
+            if numbers is not None:
+                tpu.step(number, at, period - 1)
+            tpu.module("jit_f(1)", at, duration).op("fusion.1", at, duration)
+    return space
+
+
+def test_one_host_by_hand():
+    """Steps at 0, 100 and 200 ms, each 80 ms long: duration 80, period 100."""
+    merged = merge_steps([host_space(range(3), (80,)).analyse()])
+    assert [step.duration for step in merged.steps] == [80 * US] * 3
+    assert [step.period for step in merged.steps] == [100 * US, 100 * US, None]
+    assert [step.critical_path for step in merged.steps] == [80 * US] * 3
+    assert [step.start for step in merged.steps] == [0, 100 * US, 200 * US]
+    assert [step.kept for step in merged.steps] == [False, True, True]
+    assert (merged.source, merged.warmup_ignored, merged.linked) == ("device_steps", 1, True)
+
+
+def test_the_median_over_all_devices_and_the_longest_path():
+    parts = [
+        host_space(range(3), (60, 70)).analyse(),
+        host_space(range(3), (80, 90, 95), origin=5_000).analyse(),
+    ]
+    merged = merge_steps(parts)
+    assert [step.duration for step in merged.steps] == [80 * US] * 3
+    assert [step.critical_path for step in merged.steps] == [95 * US] * 3
+    assert [step.terms["compute"] for step in merged.steps] == [(60 + 70 + 80 + 90 + 95) * US] * 3
+
+
+def test_an_even_number_of_devices_may_give_half_a_picosecond():
+    merged = merge_steps([host_space(range(2), (60, 61)).analyse()])
+    assert merged.steps[0].duration == 60.5 * US
+
+
+def test_hosts_meet_by_step_number():
+    parts = [host_space(range(5, 9), (80,)).analyse(), host_space(range(6, 10), (90,)).analyse()]
+    merged = merge_steps(parts)
+    assert [step.number for step in merged.steps] == [6, 7, 8]
+    assert [step.duration for step in merged.steps] == [85 * US] * 3
+    assert any("do not have the same steps" in note for note in merged.notes)
+
+
+def test_hosts_without_numbers_meet_by_position():
+    parts = [host_space(None, (80,)).analyse(), host_space(None, (90,)).analyse()]
+    merged = merge_steps(parts)
+    assert merged.source == "module"
+    assert [step.number for step in merged.steps] == [None] * 3
+    assert [step.duration for step in merged.steps] == [85 * US] * 3
+
+
+def test_the_order_of_hosts_does_not_change_the_numbers():
+    a, b = host_space(range(5, 9), (80,)).analyse(), host_space(range(6, 10), (90,)).analyse()
+    one, other = merge_steps([a, b]), merge_steps([b, a])
+    assert [s.duration for s in one.steps] == [s.duration for s in other.steps]
+    assert [s.number for s in one.steps] == [s.number for s in other.steps]
+    assert [s.period for s in one.steps] == [s.period for s in other.steps]
+
+
+def test_a_host_without_steps_has_no_say():
+    other = Space()
+    other.gpu(0).kernel("k", 0, 5)
+    merged = merge_steps([other.analyse(), host_space(range(3), (80,)).analyse()])
+    assert [step.duration for step in merged.steps] == [80 * US] * 3
+    assert merge_steps([other.analyse()]).source == "none"

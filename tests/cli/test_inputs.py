@@ -1,0 +1,77 @@
+"""One side of a comparison, however it is named; W&B names are tried in tests/wandb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from builders_capture import leave_capture
+from builders_verdict import capture, noisy
+from marin_profile.base.errors import CannotAnswerError, NotFoundError
+from marin_profile.base.storage import write_file
+from marin_profile.capture.sources import Capture
+from marin_profile.cli.inputs import Input, Kind, Wandb, load
+from marin_profile.pipeline import SummarizeOptions, summarize
+from marin_profile.schema import ProfileSummary
+
+
+def loaded(kind: Kind, value: object, *, warmup_steps: int = 1) -> tuple[ProfileSummary, list[str]]:
+    said: list[str] = []
+    given = Input(kind, str(value))
+    found = load(given, warmup_steps=warmup_steps, wandb=Wandb(), say=said.append)
+    return found, said
+
+
+@pytest.mark.parametrize("place", ["{}/s.json", "file://{}/s.json", "memory://inputs/s.json"])
+def test_a_summary_is_read(tmp_path: Path, place: str) -> None:
+    summary = capture(noisy(1, 25))
+    path = place.format(tmp_path)
+    write_file(path, summary.to_json().encode())
+    found, said = loaded("summary", path)
+    assert (found.to_json(), said) == (summary.to_json(), [])
+
+
+@pytest.mark.parametrize("prefix", ["", "file://", "local://"])
+def test_a_folder_is_summarised(tmp_path: Path, prefix: str) -> None:
+    leave_capture(tmp_path)
+    found, said = loaded("profile_dir", f"{prefix}{tmp_path}", warmup_steps=2)
+    expected = summarize(tmp_path, SummarizeOptions(warmup_steps=2))
+    assert found.to_json() == expected.to_json()
+    assert (found.step_time.warmup_steps_ignored, said) == (2, [])
+
+
+def test_what_was_chosen_is_said(traces: Path) -> None:
+    found, said = loaded("profile_dir", traces / "tpu_vllm_serving")
+    assert "2026_01_12_00_26_20" in found.source_path
+    assert len(said) == 1
+    assert "2026_01_11_21_26_41" in said[0]
+
+
+def test_progress_is_told_while_a_profile_is_read_and_only_then(tmp_path: Path) -> None:
+    leave_capture(tmp_path)
+    (tmp_path / "s.json").write_text(capture(noisy(1, 25)).to_json())
+    seen: list[str] = []
+
+    @contextmanager
+    def working(capture: Capture) -> Iterator[None]:
+        seen.append(f"begin {len(capture.hosts)}")
+        yield
+        seen.append("end")
+
+    for given in (Input("summary", f"{tmp_path}/s.json"), Input("profile_dir", str(tmp_path))):
+        load(given, warmup_steps=1, wandb=Wandb(), say=lambda _: None, working=working)
+    assert seen == ["begin 1", "end"]
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    for kind in ("summary", "profile_dir"):
+        with pytest.raises(NotFoundError):
+            loaded(kind, tmp_path / "no")
+
+
+def test_a_profile_without_device_work_is_refused(traces: Path) -> None:
+    with pytest.raises(CannotAnswerError, match="host-only"):
+        loaded("profile_dir", traces / "cpu_host_only")

@@ -1,0 +1,182 @@
+"""profile_summary.v1: round trips, aliases, canonical JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from builders_summary import build_summary, build_v1_summary
+from marin_profile.base.errors import BrokenInputError, NotFoundError
+from marin_profile.schema import (
+    HotOp,
+    ProfileSummary,
+    SemanticFamily,
+    canonical_json,
+    load_summary,
+    parse_summary,
+)
+
+
+@pytest.mark.parametrize("summary", [build_summary(), build_v1_summary()], ids=["all", "v1"])
+def test_round_trip(summary: ProfileSummary) -> None:
+    text = summary.to_json()
+    assert parse_summary(text).to_json() == text
+
+
+def _with_unknown_fields(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_unknown_fields(item) for name, item in value.items()} | {
+            "x_new": {"deep": [1, "two", None]}
+        }
+    if isinstance(value, list):
+        return [_with_unknown_fields(item) for item in value]
+    return value
+
+
+def test_unknown_fields_survive() -> None:
+    data = json.loads(build_summary().to_json())
+    data["step_time"] = _with_unknown_fields(data["step_time"])
+    data["hot_ops"] = _with_unknown_fields(data["hot_ops"])
+    data["run_metadata"]["x_cluster"] = "v6e-256"
+    data["x_top"] = [{"a": 1.5}]
+    written = json.loads(parse_summary(json.dumps(data)).to_json())
+    assert written == data
+
+
+def test_older_names_are_read() -> None:
+    op = HotOp.model_validate(
+        {
+            "name": "%fusion.7",
+            "category": "compute",
+            "count": 1,
+            "total_duration": 1.0,
+            "exclusive_duration": 1.0,
+            "avg_duration": 1.0,
+            "work_proxy_per_invocation": 12.0,
+        }
+    )
+    assert op.flop_proxy_per_invocation == 12.0
+    assert op.canonical_name == "fusion"
+    family = SemanticFamily.model_validate(
+        {
+            "family": "matmul",
+            "count": 1,
+            "total_duration": 1.0,
+            "exclusive_duration": 1.0,
+            "share_of_total": 1.0,
+            "avg_duration": 1.0,
+            "avg_exclusive_duration": 1.0,
+            "work_proxy_total": 5.0,
+            "normalized_exclusive_per_work": 0.2,
+        }
+    )
+    assert (family.flop_proxy_total, family.time_per_flop_proxy) == (5.0, 0.2)
+    assert "work_proxy_total" not in family.model_dump()
+
+
+def test_a_given_canonical_name_stays() -> None:
+    op = build_summary().hot_ops[0].model_copy(update={"canonical_name": "kept"})
+    assert HotOp.model_validate(op.model_dump(by_alias=True)).canonical_name == "kept"
+
+
+def test_pass_is_called_pass_in_json() -> None:
+    data = json.loads(build_summary().to_json())
+    assert data["hot_ops"][0]["pass"] == "forward"
+    assert "pass_" not in data["hot_ops"][0]
+    assert parse_summary(json.dumps(data)).hot_ops[0].pass_ == "forward"
+
+
+def test_what_older_readers_need_is_never_null() -> None:
+    data = json.loads(build_summary().to_json())
+    for path in (
+        "schema_version generated_at_utc source_format source_path run_metadata",
+        "trace_overview.num_events_total trace_overview.num_complete_events "
+        "trace_overview.num_processes trace_overview.num_threads trace_overview.duration_basis",
+        "step_time.warmup_steps_ignored step_time.all_steps.count "
+        "step_time.steady_state_steps.count",
+        "time_breakdown.duration_basis time_breakdown.total_duration",
+        " ".join(
+            f"time_breakdown.{part}.{name}"
+            for part in ("compute", "communication", "host", "stall", "other")
+            for name in ("total_duration", "share_of_total")
+        ),
+        "hot_ops communication_ops gap_before_ops hierarchical_regions optimization_candidates",
+    ):
+        for name in path.split():
+            value = data
+            for key in name.split("."):
+                value = value[key]
+            assert value is not None, name
+
+
+def test_records_are_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        build_summary().source_path = "other"  # type: ignore[misc]
+
+
+def test_canonical_json() -> None:
+    text = canonical_json({"b": 1.23456789, "a": [2, (0.1 + 0.2,)], "ä": None, "n": -0.0000001})
+    assert text == (
+        '{\n  "a": [\n    2,\n    [\n      0.3\n    ]\n  ],\n  "b": 1.234568,\n  "n": -0.0,\n'
+        '  "ä": null\n}\n'
+    )
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_no_summary_holds_what_is_no_number(value: float) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        canonical_json({"x": value})
+
+
+@given(st.integers(min_value=0, max_value=8_589_934_592_000_000))
+def test_microseconds_are_exact_picoseconds(picoseconds: int) -> None:
+    text = canonical_json({"us": picoseconds / 1_000_000})
+    assert json.loads(text, parse_float=Decimal)["us"] * 1_000_000 == picoseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no profile_summary.v1"),
+        ("[]", "is no profile_summary.v1: the top level"),
+        ("{}", "source_format: Field required"),
+        ('{"source_format": 1}', "source_format"),
+    ],
+)
+def test_what_is_no_summary_is_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(BrokenInputError, match=message) as caught:
+        parse_summary(text, path="s.json")
+    assert str(caught.value).startswith("s.json")
+
+
+def test_another_version_is_refused() -> None:
+    text = build_summary(schema_version="profile_summary.v2").to_json()
+    with pytest.raises(BrokenInputError, match=r"profile_summary\.v2"):
+        parse_summary(text)
+
+
+def test_load_from_files_and_urls(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    summary = build_summary()
+    path = tmp_path / "s.json"
+    path.write_text(summary.to_json(), encoding="utf-8")
+    assert load_summary(path) == summary
+    fsspec.filesystem("memory").pipe_file("/schema/s.json", summary.to_json().encode())
+    assert load_summary("memory://schema/s.json") == summary
+    for missing in (str(tmp_path / "no.json"), str(tmp_path), "memory://schema/no.json"):
+        with pytest.raises(NotFoundError):
+            load_summary(missing)
+
+
+def test_the_json_schema_names_every_field() -> None:
+    schema = ProfileSummary.model_json_schema(mode="serialization")
+    assert set(schema["properties"]) == set(ProfileSummary.model_fields)
+    assert "pass" in schema["$defs"]["HotOp"]["properties"]
