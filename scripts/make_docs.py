@@ -11,6 +11,7 @@ import sys
 import typing
 from pathlib import Path
 
+from marin_profile.base.units import unit_in
 from marin_profile.queries import list_queries
 from marin_profile.schema import ProfileSummary, Record
 
@@ -18,8 +19,8 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 SCHEMA_INTRODUCTION = """\
 *Generated from the models by `scripts/make_docs.py`; `marin-profile schema` prints JSON Schema.*
-Durations are microseconds, shares lie in 0..1, null means that the file does not say. Unknown
-fields survive a read-write round trip.""".splitlines()
+Null means that the file does not say; fields without a unit are no quantities. Unknown fields
+survive a read-write round trip.""".splitlines()
 
 QUERIES_INTRODUCTION = """\
 *Generated from the registry by `scripts/make_docs.py`; `marin-profile query --list` prints it.*
@@ -59,9 +60,11 @@ def schema_page() -> str:
         text = (model.__doc__ or "").strip()
         if text and text != (Record.__doc__ or "").strip():
             lines += [" ".join(text.split()), ""]
-        lines += ["| field | type |", "|---|---|"]
+        lines += ["| field | type | unit |", "|---|---|---|"]
+        annotations = typing.get_type_hints(model, include_extras=True)
         for name, field in model.model_fields.items():
-            lines.append(f"| `{field.alias or name}` | {_type_name(field.annotation)} |")
+            unit = unit_in(annotations[name]) or ""
+            lines.append(f"| `{field.alias or name}` | {_type_name(field.annotation)} | {unit} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -87,6 +90,8 @@ def _type_name(annotation: object) -> str:
     if isinstance(annotation, type) and issubclass(annotation, Record):
         return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _type_name(parts[0])
     if origin is list:
         return f"list of {_type_name(parts[0])}"
     if origin is dict:

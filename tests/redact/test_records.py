@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from builders_summary import build_summary
 from marin_profile.redact import Redactor, redact_summary
 from marin_profile.schema import ProfileSummary, RunMetadata, parse_summary
@@ -22,7 +24,8 @@ def summary() -> ProfileSummary:
     )
     hot = made.hot_ops[0].model_copy(update={"source_file": "/home/carol/m.py:3"})
     extra = {"source_stack": "/srv/m.py:12\n", "by alice": ["/home/carol", {"alice": 1}]}
-    return made.model_copy(
+    read = parse_summary(json.dumps({**json.loads(made.to_json()), "site_notes": ""}))
+    return read.model_copy(
         update={
             "run_metadata": run,
             "source_path": "plugins/profile/s/host0.xplane.pb",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import typing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from builders_summary import build_summary, build_v1_summary
+import marin_profile.schema
+from builders_summary import build_summary, build_v1_summary, hot_op
 from marin_profile.base.errors import BrokenInputError, NotFoundError
+from marin_profile.base.units import unit_in
 from marin_profile.schema import (
+    DurationStats,
     HotOp,
     ProfileSummary,
+    Record,
     SemanticFamily,
+    StepTime,
     canonical_json,
     load_summary,
     parse_summary,
@@ -49,6 +55,70 @@ def test_unknown_fields_survive() -> None:
     data["x_top"] = [{"a": 1.5}]
     written = json.loads(parse_summary(json.dumps(data)).to_json())
     assert written == data
+
+
+def test_a_misspelt_field_is_refused_where_a_record_is_made() -> None:
+    stats = {"count": 0}
+    for make in (
+        lambda: DurationStats(count=1, medain=2.0),  # type: ignore[call-arg]
+        lambda: DurationStats(count=1).model_copy(update={"medain": 2.0}),
+        lambda: DurationStats(count=1, model_extra={}),  # type: ignore[call-arg]
+        lambda: StepTime(
+            warmup_steps_ignored=0,
+            all_steps={"count": 1, "medain": 2.0},  # type: ignore[arg-type]
+            steady_state_steps=stats,  # type: ignore[arg-type]
+        ),
+        lambda: StepTime(
+            warmup_steps_ignored=0,
+            all_steps=stats,  # type: ignore[arg-type]
+            steady_state_steps=stats,  # type: ignore[arg-type]
+            steps=[{"index": 0, "start": 0.0, "kept": True, "peroid": 1.0}],  # type: ignore
+        ),
+        lambda: hot_op("a", 1.0).model_copy(update={"pass": "forward"}),
+    ):
+        with pytest.raises(TypeError, match=r"has no (medain|model_extra|peroid|pass)"):
+            make()
+
+
+def test_every_name_that_a_file_may_use_is_taken_by_the_constructor() -> None:
+    family = json.loads(build_summary().semantic_families[0].model_dump_json())
+    older = {"normalized_exclusive_per_work": family.pop("time_per_flop_proxy")}
+    assert SemanticFamily(**family, **older) == build_summary().semantic_families[0]
+    op = build_summary().hot_ops[0]
+    assert HotOp(**op.model_dump(by_alias=True)) == HotOp(**op.model_dump()) == op
+
+
+def test_what_was_read_with_an_unknown_field_can_be_used() -> None:
+    read = DurationStats.model_validate_json('{"count": 1, "x_new": 2}')
+    assert (read.model_copy(update={"x_new": 3}).model_extra or {}) == {"x_new": 3}
+    made = StepTime(warmup_steps_ignored=0, all_steps=read, steady_state_steps=read)
+    assert made.all_steps is read
+    assert json.loads(made.model_dump_json())["all_steps"]["x_new"] == 2
+
+
+NAMES_NOT_QUANTITIES = {
+    ("Profiling", "missing_processes"),
+    ("Region", "depth"),
+    ("Step", "index"),
+    ("Step", "step_num"),
+    ("StepClass", "representative_step"),
+}
+
+
+def test_every_quantity_has_a_unit() -> None:
+    bare = {
+        (record.__name__, name)
+        for record in vars(marin_profile.schema).values()
+        if isinstance(record, type) and issubclass(record, Record)
+        for name, annotation in typing.get_type_hints(record, include_extras=True).items()
+        if {int, float} & numbers_in(annotation) and unit_in(annotation) is None
+    }
+    assert bare == NAMES_NOT_QUANTITIES
+
+
+def numbers_in(annotation: Any) -> set[Any]:
+    inner = typing.get_args(annotation)
+    return {annotation} if not inner else set().union(*map(numbers_in, inner))
 
 
 def test_older_names_are_read() -> None:

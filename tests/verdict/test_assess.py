@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from builders_summary import build_v1_summary, no_steps, step, step_time
 from builders_verdict import capture, noisy
@@ -443,3 +444,15 @@ def test_the_sentence_says_what_the_record_says(
             math.isclose(abs(number), abs(value), abs_tol=0.5000001 * 10**-decimals)
             for value in known
         ), (text, said, known)
+
+
+def test_a_misspelt_threshold_is_refused_wherever_it_comes_from():
+    misspelt = {"max_step_medain_regression_pct": 1.0}
+    with pytest.raises(TypeError, match="Thresholds has no max_step_medain_regression_pct"):
+        Thresholds(**misspelt)
+    with pytest.raises(TypeError, match="max_step_medain"):
+        Thresholds().model_copy(update=misspelt)
+    written = json.loads(assess([BEFORE], [BEFORE]).to_json())
+    written["thresholds"] |= misspelt
+    with pytest.raises(ValidationError, match="max_step_medain"):
+        Assessment.model_validate(written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marin_profile.base.units import Count, Devices, Microseconds, Ratio, ShareOfOpTime, Steps
 from marin_profile.schema.record import Record
 
 
@@ -17,8 +18,8 @@ class RunMetadata(Record):
     mesh_or_topology: str | None = None
     git_sha: str | None = None
     config_hash: str | None = None
-    num_devices: int | None = None
-    num_hosts: int | None = None
+    num_devices: Devices | None = None
+    num_hosts: Count | None = None
 
 
 class TraceOverview(Record):
@@ -26,12 +27,12 @@ class TraceOverview(Record):
     from the first event; `quality_warnings` are one sentence each."""
 
     display_time_unit: str | None = None
-    num_events_total: int
-    num_complete_events: int
-    num_processes: int
-    num_threads: int
-    profile_start_ts: float | None = None
-    profile_end_ts: float | None = None
+    num_events_total: Count
+    num_complete_events: Count
+    num_processes: Count
+    num_threads: Count
+    profile_start_ts: Microseconds | None = None
+    profile_end_ts: Microseconds | None = None
     duration_basis: str
     suspected_truncation: bool = False
     quality_warnings: list[str] = []
@@ -53,7 +54,7 @@ class Host(Record):
     file: str
     sha256: str
     devices: list[str] = []
-    clock_offset: float | None = None
+    clock_offset: Microseconds | None = None
     warnings: list[str] = []
     source_format: str | None = None
     chosen_because: str | None = None
@@ -66,13 +67,13 @@ class Profiling(Record):
 
     trigger: str
     representative: bool | None = None
-    window_to_outside: float | None = None
+    window_to_outside: Ratio | None = None
     reason: str
-    num_steps_outside: int
-    outside_step_median: float | None = None
-    start_trace_duration: float
-    stop_trace_duration: float
-    num_processes: int
+    num_steps_outside: Steps
+    outside_step_median: Microseconds | None = None
+    start_trace_duration: Microseconds
+    stop_trace_duration: Microseconds
+    num_processes: Count
     missing_processes: list[int] = []
 
 
@@ -93,20 +94,20 @@ class UnattributedOp(Record):
     """An op whose kernel carries no HLO op (command buffers, driver copies)."""
 
     name: str
-    count: int
-    exclusive_duration: float
+    count: Count
+    exclusive_duration: Microseconds
     reason: str
 
 
 class Coverage(Record):
     """How much of the device time the summary can speak for."""
 
-    hlo_attributed_share: float | None = None
-    scope_attributed_share: float | None = None
-    cost_share: float | None = None
+    hlo_attributed_share: ShareOfOpTime | None = None
+    scope_attributed_share: ShareOfOpTime | None = None
+    cost_share: ShareOfOpTime | None = None
     lines_not_analysed: list[str] = []
-    events_dropped: dict[str, int] = {}
+    events_dropped: dict[str, Count] = {}
     empty_devices: list[str] = []
     unattributed_ops: list[UnattributedOp] = []
-    overlapping_events: int = 0
+    overlapping_events: Count = 0
     format_lacks: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marin_profile.base.units import Bytes, Count, Devices, GigabytesPerSecond, Microseconds
 from marin_profile.schema.record import Record
 
 
@@ -9,11 +10,11 @@ class CommunicationOp(Record):
     """One collective kind over all devices; a start/done pair counts once."""
 
     collective: str
-    count: int
-    total_duration: float
-    avg_duration: float
-    exposed_duration: float | None = None
-    overlapped_duration: float | None = None
+    count: Count
+    total_duration: Microseconds
+    avg_duration: Microseconds
+    exposed_duration: Microseconds | None = None
+    overlapped_duration: Microseconds | None = None
 
 
 class Collective(Record):
@@ -21,12 +22,12 @@ class Collective(Record):
     arrive; bandwidths in GB/s (1e9 bytes) over wire time by the nccl-tests convention."""
 
     collective: str
-    group_size: int | None = None
-    count: int
-    bytes: int | None = None
-    duration: float
-    exposed_duration: float
-    overlapped_duration: float
-    wait_duration: float | None = None
-    algorithm_gbps: float | None = None
-    bus_gbps: float | None = None
+    group_size: Devices | None = None
+    count: Count
+    bytes: Bytes | None = None
+    duration: Microseconds
+    exposed_duration: Microseconds
+    overlapped_duration: Microseconds
+    wait_duration: Microseconds | None = None
+    algorithm_gbps: GigabytesPerSecond | None = None
+    bus_gbps: GigabytesPerSecond | None = None

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from marin_profile.base.units import Devices, Microseconds, Share, Steps
 from marin_profile.schema.record import Record
 
 
 class BreakdownPart(Record):
     """One bucket: its time over all devices, and its share of the sum of the buckets."""
 
-    total_duration: float
-    share_of_total: float
+    total_duration: Microseconds
+    share_of_total: Share
 
 
 class TimeBreakdown(Record):
     """Five buckets over all devices. `basis` names the window ("steady" or "capture")."""
 
     duration_basis: str
-    total_duration: float
+    total_duration: Microseconds
     compute: BreakdownPart
     communication: BreakdownPart
     host: BreakdownPart
@@ -33,17 +34,17 @@ class DeviceLedger(Record):
     host: str
     kind: str
     window: str
-    window_start: float
-    window_duration: float
-    compute_duration: float
-    overlapped_communication_duration: float
-    exposed_communication_duration: float
-    exposed_transfer_duration: float
-    unattributed_duration: float
-    idle_duration: float
-    exposed_communication_by_kind: dict[str, float] = {}
-    overlapped_communication_by_kind: dict[str, float] = {}
-    exposed_transfer_by_kind: dict[str, float] = {}
+    window_start: Microseconds
+    window_duration: Microseconds
+    compute_duration: Microseconds
+    overlapped_communication_duration: Microseconds
+    exposed_communication_duration: Microseconds
+    exposed_transfer_duration: Microseconds
+    unattributed_duration: Microseconds
+    idle_duration: Microseconds
+    exposed_communication_by_kind: dict[str, Microseconds] = {}
+    overlapped_communication_by_kind: dict[str, Microseconds] = {}
+    exposed_transfer_by_kind: dict[str, Microseconds] = {}
 
 
 class StepAccount(Record):
@@ -56,16 +57,16 @@ class StepAccount(Record):
 
     basis: str
     device_kind: str
-    devices: int
-    steps: int
-    total_duration: float
-    compute_duration: float
-    overlapped_communication_duration: float
-    exposed_communication_duration: float
-    exposed_transfer_duration: float
-    unattributed_duration: float
-    idle_duration: float
-    launch_duration: float | None = None
-    exposed_communication_by_kind: dict[str, float] = {}
-    overlapped_communication_by_kind: dict[str, float] = {}
-    exposed_transfer_by_kind: dict[str, float] = {}
+    devices: Devices
+    steps: Steps
+    total_duration: Microseconds
+    compute_duration: Microseconds
+    overlapped_communication_duration: Microseconds
+    exposed_communication_duration: Microseconds
+    exposed_transfer_duration: Microseconds
+    unattributed_duration: Microseconds
+    idle_duration: Microseconds
+    launch_duration: Microseconds | None = None
+    exposed_communication_by_kind: dict[str, Microseconds] = {}
+    overlapped_communication_by_kind: dict[str, Microseconds] = {}
+    exposed_transfer_by_kind: dict[str, Microseconds] = {}

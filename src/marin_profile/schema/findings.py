@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marin_profile.base.units import Count, Microseconds
 from marin_profile.schema.record import Record
 
 
@@ -10,14 +11,14 @@ class GapBeforeOp(Record):
     the part in the step account's windows."""
 
     name: str
-    count: int
-    total_gap_duration: float
-    max_gap_duration: float
-    avg_gap_duration: float
+    count: Count
+    total_gap_duration: Microseconds
+    max_gap_duration: Microseconds
+    avg_gap_duration: Microseconds
     payload_op: str | None = None
     marker_op: str | None = None
-    account_count: int | None = None
-    account_gap_duration: float | None = None
+    account_count: Count | None = None
+    account_gap_duration: Microseconds | None = None
 
 
 class GapRegionContext(Record):
@@ -25,9 +26,9 @@ class GapRegionContext(Record):
 
     op_name: str
     region_path: str
-    count: int
-    total_gap_duration: float
-    avg_gap_duration: float
+    count: Count
+    total_gap_duration: Microseconds
+    avg_gap_duration: Microseconds
 
 
 class OptimizationCandidate(Record):

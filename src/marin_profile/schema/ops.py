@@ -6,6 +6,19 @@ from typing import Any
 
 from pydantic import AliasChoices, Field, model_validator
 
+from marin_profile.base.units import (
+    Bytes,
+    Count,
+    FlopProxy,
+    Flops,
+    GigabytesPerSecond,
+    Microseconds,
+    MicrosecondsPerFlop,
+    NamedByKey,
+    Share,
+    ShareOfOpTime,
+    TeraflopsPerSecond,
+)
 from marin_profile.schema.record import Record
 
 
@@ -17,14 +30,14 @@ class HotOp(Record):
     name: str
     canonical_name: str = ""
     category: str
-    count: int
-    total_duration: float
-    exclusive_duration: float
-    avg_duration: float
+    count: Count
+    total_duration: Microseconds
+    exclusive_duration: Microseconds
+    avg_duration: Microseconds
     shape_signature: str | None = None
     source_file: str | None = None
     tf_op_path: str | None = None
-    flop_proxy_per_invocation: float | None = Field(
+    flop_proxy_per_invocation: FlopProxy | None = Field(
         default=None,
         validation_alias=AliasChoices("flop_proxy_per_invocation", "work_proxy_per_invocation"),
     )
@@ -33,13 +46,13 @@ class HotOp(Record):
     hlo_op: str | None = None
     hlo_category: str | None = None
     pass_: str | None = Field(default=None, alias="pass")
-    flops: int | None = None
-    bytes_accessed: int | None = None
-    achieved_tflops: float | None = None
-    achieved_gbps: float | None = None
+    flops: Flops | None = None
+    bytes_accessed: Bytes | None = None
+    achieved_tflops: TeraflopsPerSecond | None = None
+    achieved_gbps: GigabytesPerSecond | None = None
     bound_by: str | None = None
-    exposed_duration: float | None = None
-    per_step_duration: float | None = None
+    exposed_duration: Microseconds | None = None
+    per_step_duration: Microseconds | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -64,16 +77,16 @@ class OpGroup(Record):
     scope: str | None = None
     pass_: str | None = Field(default=None, alias="pass")
     names: list[str] = []
-    num_names: int
-    count: int
-    exclusive_duration: float
-    exposed_duration: float
-    steady_count: int | None = None
-    steady_exclusive_duration: float | None = None
-    per_step_duration: float | None = None
-    account_count: int | None = None
-    owned_duration: float | None = None
-    owned_per_step_duration: float | None = None
+    num_names: Count
+    count: Count
+    exclusive_duration: Microseconds
+    exposed_duration: Microseconds
+    steady_count: Count | None = None
+    steady_exclusive_duration: Microseconds | None = None
+    per_step_duration: Microseconds | None = None
+    account_count: Count | None = None
+    owned_duration: Microseconds | None = None
+    owned_per_step_duration: Microseconds | None = None
 
 
 class Region(Record):
@@ -81,10 +94,10 @@ class Region(Record):
 
     path: str
     depth: int
-    count: int
-    inclusive_duration: float
-    exclusive_duration: float
-    inclusive_by_pass: dict[str, float] | None = None
+    count: Count
+    inclusive_duration: Microseconds
+    exclusive_duration: Microseconds
+    inclusive_by_pass: dict[str, Microseconds] | None = None
 
 
 class SemanticFamily(Record):
@@ -92,22 +105,22 @@ class SemanticFamily(Record):
     OpGroup."""
 
     family: str
-    count: int
-    total_duration: float
-    exclusive_duration: float
-    share_of_total: float
-    avg_duration: float
-    avg_exclusive_duration: float
+    count: Count
+    total_duration: Microseconds
+    exclusive_duration: Microseconds
+    share_of_total: Share
+    avg_duration: Microseconds
+    avg_exclusive_duration: Microseconds
     example_op: str | None = None
     dominant_shape_signature: str | None = None
-    flop_proxy_total: float | None = Field(
+    flop_proxy_total: FlopProxy | None = Field(
         default=None, validation_alias=AliasChoices("flop_proxy_total", "work_proxy_total")
     )
-    time_per_flop_proxy: float | None = Field(
+    time_per_flop_proxy: MicrosecondsPerFlop | None = Field(
         default=None,
         validation_alias=AliasChoices("time_per_flop_proxy", "normalized_exclusive_per_work"),
     )
-    owned_duration: float | None = None
+    owned_duration: Microseconds | None = None
 
 
 class Roofline(Record):
@@ -115,9 +128,9 @@ class Roofline(Record):
     over op time plus operational_intensity (flops/byte); `utilization`: shares of the peaks;
     `coverage`: share of device op time whose ops carry costs; `mfu` of the steady steps."""
 
-    peaks: dict[str, float] = {}
-    achieved: dict[str, float] = {}
-    utilization: dict[str, float] = {}
+    peaks: dict[str, NamedByKey] = {}
+    achieved: dict[str, NamedByKey] = {}
+    utilization: dict[str, Share] = {}
     bound_by: str | None = None
-    mfu: float | None = None
-    coverage: float | None = None
+    mfu: Share | None = None
+    coverage: ShareOfOpTime | None = None

@@ -1,8 +1,22 @@
-"""What every record of a summary is, and the two windows that its lists cover."""
+"""What every record of a summary is, and the two windows that its lists cover.
+
+Contract: a record that is read from a file keeps the fields that it does not know, so that they
+survive a round trip. Making a record with such a field, or copying one with a field that it does
+not have, raises TypeError: there it is a mistake.
+"""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import AliasChoices, BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
 SCHEMA_VERSION = "profile_summary.v1"
 EPOCH_UTC = "1970-01-01T00:00:00.000000Z"
@@ -11,7 +25,57 @@ CAPTURE = "capture"
 STEADY = "steady"
 
 
-class Record(BaseModel):
-    """Base of all records: frozen, and keeps fields that it does not know."""
+class _Checked(ModelMetaclass):
+    """Checks what a constructor is given. Reading does not pass here: pydantic's validator makes
+    the records by itself."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+    if not TYPE_CHECKING:  # mypy knows the constructor from the fields
+
+        def __call__(cls, **values):
+            field_names = _field_names(cls)
+            _refuse_unknown(cls, values, field_names)
+            made = super().__call__(**values)
+            for key, value in values.items():
+                _check_given(value, getattr(made, field_names[key]))
+            return made
+
+
+class Record(BaseModel, metaclass=_Checked):
+    """Base of all records: frozen, and keeps fields that it does not know when it is read."""
+
+    # Deferred: a process builds the validators that it uses, not those of all records.
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, defer_build=True)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        own = {*type(self).model_fields, *(self.model_extra or ())}
+        _refuse_unknown(type(self), update or (), own)
+        return super().model_copy(update=update, deep=deep)
+
+
+@cache
+def _field_names(kind: type[Record]) -> dict[str, str]:
+    """Every key that a field may be given as -> the field's name."""
+    names = {}
+    for name, field in kind.model_fields.items():
+        other = field.validation_alias
+        choices = other.choices if isinstance(other, AliasChoices) else [other]
+        names.update({key: name for key in (name, *choices) if isinstance(key, str)})
+    return names
+
+
+def _refuse_unknown(kind: type[Record], given: Iterable[str], known: Iterable[str]) -> None:
+    unknown = sorted(set(given).difference(known))
+    if unknown:
+        raise TypeError(f"{kind.__name__} has no {', '.join(unknown)}")
+
+
+def _check_given(given: Any, made: Any) -> None:
+    """The same for records that are given as plain data; ready ones may come from a file."""
+    if isinstance(given, dict) and isinstance(made, Record):
+        field_names = _field_names(type(made))
+        _refuse_unknown(type(made), given, field_names)
+        for key, value in given.items():
+            _check_given(value, getattr(made, field_names[key]))
+    elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
+        for part, made_part in zip(given, made, strict=True):
+            _check_given(part, made_part)

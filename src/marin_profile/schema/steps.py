@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+from marin_profile.base.units import Count, Microseconds, Share, Steps
 from marin_profile.schema.record import Record
 
 
 class DurationStats(Record):
     """Statistics over durations; quantiles by linear interpolation. All None where count is 0."""
 
-    count: int
-    mean: float | None = None
-    median: float | None = None
-    p90: float | None = None
-    min: float | None = None
-    max: float | None = None
+    count: Count
+    mean: Microseconds | None = None
+    median: Microseconds | None = None
+    p90: Microseconds | None = None
+    min: Microseconds | None = None
+    max: Microseconds | None = None
 
 
 class StepClass(Record):
     """A class of steps of like length ("light", "heavy"); periodicity in steps."""
 
     name: str
-    count: int
-    fraction_of_steady: float
+    count: Count
+    fraction_of_steady: Share
     duration_stats: DurationStats
     representative_step: int | None = None
-    representative_duration: float | None = None
-    periodicity: int | None = None
+    representative_duration: Microseconds | None = None
+    periodicity: Steps | None = None
 
 
 class StepLedger(Record):
     """The device ledger inside one step, summed over devices."""
 
-    window_duration: float
-    compute_duration: float
-    exposed_communication_duration: float
-    exposed_transfer_duration: float
-    unattributed_duration: float
-    idle_duration: float
+    window_duration: Microseconds
+    compute_duration: Microseconds
+    exposed_communication_duration: Microseconds
+    exposed_transfer_duration: Microseconds
+    unattributed_duration: Microseconds
+    idle_duration: Microseconds
 
 
 class Step(Record):
@@ -46,10 +47,10 @@ class Step(Record):
 
     index: int
     step_num: int | None = None
-    start: float
-    duration: float | None = None
-    critical_path: float | None = None
-    period: float | None = None
+    start: Microseconds
+    duration: Microseconds | None = None
+    critical_path: Microseconds | None = None
+    period: Microseconds | None = None
     kept: bool
     step_class: str | None = None
     ledger: StepLedger | None = None
@@ -59,7 +60,7 @@ class StepTime(Record):
     """`source`: "device_steps" | "annotation" | "module" | "none"; `linked` tells whether device
     work was tied to the markers (else only the period is known)."""
 
-    warmup_steps_ignored: int
+    warmup_steps_ignored: Steps
     all_steps: DurationStats
     steady_state_steps: DurationStats
     classes: list[StepClass] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from marin_profile.schema.capture import (
     Capture,
     Coverage,
@@ -30,7 +32,7 @@ class ProfileSummary(Record):
     source_path: str
     run_metadata: RunMetadata
     trace_overview: TraceOverview
-    trace_provenance: TraceProvenance = TraceProvenance()
+    trace_provenance: TraceProvenance = Field(default_factory=TraceProvenance)
     step_time: StepTime
     time_breakdown: TimeBreakdown
     hot_ops: list[HotOp]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from marin_profile.schema import Record, canonical_json
 
@@ -18,7 +18,10 @@ Status = Literal["pass", "warn", "fail", "inconclusive"]
 
 
 class Thresholds(Record):
-    """The changes from which on a check speaks; what is better never does."""
+    """The changes from which on a check speaks; what is better never does. Also a file may hold no
+    other: one that is passed over would let a regression pass."""
+
+    model_config = ConfigDict(extra="forbid")
 
     max_step_median_regression_pct: float = Field(default=5.0, ge=0)
     max_step_p90_regression_pct: float = Field(default=10.0, ge=0)
@@ -94,7 +97,7 @@ class Assessment(Record):
     noise_floor: Noise | None = None
     needed: Needed | None = None
     checks: tuple[Check, ...] = ()
-    thresholds: Thresholds = Thresholds()
+    thresholds: Thresholds = Field(default_factory=Thresholds)
     label: str | None = None
 
     def to_json(self) -> str:
