@@ -20,6 +20,7 @@ class Unit(str):
 Microseconds = Annotated[float, Unit("us")]
 Share = Annotated[float, Unit("share of 1")]
 ShareOfOpTime = Annotated[float, Unit("share of device op time")]
+ShareOfCommunication = Annotated[float, Unit("share of communication")]
 Ratio = Annotated[float, Unit("ratio")]
 Count = Annotated[int, Unit("count")]
 Steps = Annotated[int, Unit("step")]
@@ -34,10 +35,10 @@ TeraflopsPerSecond = Annotated[float, Unit("TFLOP/s")]
 NamedByKey = Annotated[float, Unit("named by the key")]
 
 
-def unit_in(annotation: Any) -> Unit | None:
+def unit_in(annotation: Any) -> str | None:
     """The unit in an annotation as `get_type_hints(..., include_extras=True)` gives it, at whatever
     depth; None if it is no quantity."""
     for part in getattr(annotation, "__metadata__", ()):
         if isinstance(part, Unit):
-            return part
+            return str(part)
     return next(filter(None, map(unit_in, typing.get_args(annotation))), None)

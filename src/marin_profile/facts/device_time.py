@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from marin_profile.facts.rows import Row, as_count, as_share, in_us
+from marin_profile.base.units import Count, Microseconds, Share
+from marin_profile.facts.rows import Row
 from marin_profile.schema import (
     CAPTURE,
     STEADY,
@@ -25,36 +26,36 @@ NOT_STATED = "not stated"
 SPARSE_CORE = "sparsecore"
 
 
-class Part(Row):
+class Part(Row, frozen=True, kw_only=True):
     """Time of one kind of operation, and its share of all device time in the window."""
 
     kind: str
-    duration: float = in_us()
-    share: float | None = as_share(default=None)
+    duration: Microseconds
+    share: Share | None = None
 
 
-class DeviceTime(Row):
+class DeviceTime(Row, frozen=True, kw_only=True):
     """The ledger terms of one or several devices; the five shares sum to 1."""
 
     window: str
     kind: str
-    devices: int = as_count()
-    window_duration: float = in_us()
-    compute_duration: float = in_us()
-    exposed_communication_duration: float = in_us()
-    exposed_transfer_duration: float = in_us()
-    unattributed_duration: float = in_us()
-    idle_duration: float = in_us()
-    overlapped_communication_duration: float = in_us()
-    compute_share: float | None = as_share(default=None)
-    exposed_communication_share: float | None = as_share(default=None)
-    exposed_transfer_share: float | None = as_share(default=None)
-    unattributed_share: float | None = as_share(default=None)
-    idle_share: float | None = as_share(default=None)
-    overlapped_communication_share: float | None = as_share(default=None)
-    exposed_communication_by_kind: tuple[Part, ...] = ()
-    overlapped_communication_by_kind: tuple[Part, ...] = ()
-    exposed_transfer_by_kind: tuple[Part, ...] = ()
+    devices: Count
+    window_duration: Microseconds
+    compute_duration: Microseconds
+    exposed_communication_duration: Microseconds
+    exposed_transfer_duration: Microseconds
+    unattributed_duration: Microseconds
+    idle_duration: Microseconds
+    overlapped_communication_duration: Microseconds
+    compute_share: Share | None = None
+    exposed_communication_share: Share | None = None
+    exposed_transfer_share: Share | None = None
+    unattributed_share: Share | None = None
+    idle_share: Share | None = None
+    overlapped_communication_share: Share | None = None
+    exposed_communication_by_kind: list[Part]
+    overlapped_communication_by_kind: list[Part]
+    exposed_transfer_by_kind: list[Part]
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
@@ -123,17 +124,17 @@ def total(rows: Sequence[DeviceLedger]) -> DeviceTime:
     )
 
 
-def _parts(maps: Iterable[dict[str, float]], whole: float) -> tuple[Part, ...]:
+def _parts(maps: Iterable[dict[str, float]], whole: float) -> list[Part]:
     durations: dict[str, float] = {}
     for one in maps:
         for kind, duration in one.items():
             durations[kind] = durations.get(kind, 0.0) + duration
     ordered = sorted(durations.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(
+    return [
         Part(kind=kind, duration=duration, share=ratio(duration, whole))
         for kind, duration in ordered
         if duration > 0
-    )
+    ]
 
 
 def basis_of(summary: ProfileSummary, *lists: str) -> str:

@@ -1,100 +1,47 @@
-"""Typed rows, the results of queries and comparisons: frozen, each quantity with its unit."""
+"""Typed rows, the results of queries and comparisons: frozen, each quantity with its unit.
+
+Contract: a row is a `msgspec.Struct` whose fields are what is written of it, `pass_` as `pass`. A
+quantity's unit stands in its type (`base.units`), so rows and the `units` of an answer agree.
+"""
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple, dataclass_transform
+from functools import cache
+from typing import Any, Self
 
-MICROSECONDS = "us"
-SHARE = "share of 1"
-COUNT = "count"
+import msgspec
 
-_REQUIRED: Any = object()
-
-
-class Measured(NamedTuple):
-    """A row field that holds a quantity: its unit, and its value where none is given."""
-
-    unit: str
-    default: Any
+from marin_profile.base.units import unit_in
 
 
-def measured(unit: str, *, default: Any = _REQUIRED) -> Any:
-    """A row field that holds a quantity in `unit`."""
-    return Measured(unit, default)
+class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"pass_": "pass"}):
+    """Base of all result rows; subclasses say `frozen=True, kw_only=True` too. Rows of several
+    kinds in one answer are told apart by `tag_field="record"`."""
 
-
-def in_us(*, default: Any = _REQUIRED) -> Any:
-    return Measured(MICROSECONDS, default)
-
-
-def as_share(*, default: Any = _REQUIRED) -> Any:
-    return Measured(SHARE, default)
-
-
-def as_count(*, default: Any = _REQUIRED) -> Any:
-    return Measured(COUNT, default)
-
-
-@dataclass_transform(
-    kw_only_default=True,
-    frozen_default=True,
-    field_specifiers=(measured, in_us, as_share, as_count),
-)
-class Row:
-    """Base of all result rows: frozen, made with keywords, compared by value.
-
-    A subclass only annotates its fields. Real dataclasses would do, but generating some thirty of
-    them takes a quarter of the time that a query has. A field called `pass_` is written `pass`.
-    """
-
-    field_names: ClassVar[tuple[str, ...]] = ()
-    field_units: ClassVar[dict[str, str]] = {}
-
-    def __init_subclass__(cls) -> None:
-        own = {name: cls.__dict__.get(name, _REQUIRED) for name in cls.__annotations__}
-        cls.field_names = (*cls.field_names, *(name for name in own if name not in cls.field_names))
-        for name, value in own.items():
-            if isinstance(value, Measured):
-                cls.field_units = cls.field_units | {name: value.unit}
-                if value.default is _REQUIRED:
-                    delattr(cls, name)
-                else:
-                    setattr(cls, name, value.default)
-
-    def __init__(self, **values: Any) -> None:
-        unknown = values.keys() - set(self.field_names)
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
-        for name in self.field_names:
-            if name not in values and not hasattr(type(self), name):
-                raise TypeError(f"{type(self).__name__} lacks {name}")
-            self.__dict__[name] = values[name] if name in values else getattr(type(self), name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} is frozen")
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and vars(other) == vars(self)
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({values})"
-
-    __hash__ = None  # type: ignore[assignment]
+    @classmethod
+    def of(cls, record: object, **other: Any) -> Self:
+        """The row with these fields, and for each further one what `record` calls by the same name.
+        Raises AttributeError where it has no such name: no field is left at its default."""
+        taken = {name: getattr(record, name) for name in cls.__struct_fields__ if name not in other}
+        return cls(**taken, **other)
 
     def to_dict(self) -> dict[str, Any]:
-        return {name.rstrip("_"): _plain(value) for name, value in vars(self).items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Row):
-        return value.to_dict()
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
+        written: dict[str, Any] = msgspec.to_builtins(self)
+        return written
 
 
 def units_of(row_types: Iterable[type[Row]]) -> dict[str, str]:
     """Field name -> unit over all quantities of these row types."""
-    return {name: unit for row_type in row_types for name, unit in row_type.field_units.items()}
+    return {name: unit for row_type in row_types for name, unit in _units(row_type).items()}
+
+
+@cache
+def _units(row_type: type[Row]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, annotation in typing.get_type_hints(row_type, include_extras=True).items():
+        unit = unit_in(annotation)
+        if unit is not None:
+            found[name] = unit
+    return found

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from marin_profile.facts.rows import Row, as_count, in_us, measured
+from marin_profile.base.units import Count, Microseconds, ShareOfOpTime
+from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import CAPTURE, ProfileSummary
 
-OF_OP_TIME = "share of device op time"
 
-
-class DroppedRow(Row):
+class DroppedRow(Row, frozen=True, kw_only=True):
     reason: str
-    events: int = as_count()
+    events: Count
 
 
-class CoverageRow(Row):
-    record: str = "coverage"
-    hlo_attributed_share: float | None = measured(OF_OP_TIME, default=None)
-    scope_attributed_share: float | None = measured(OF_OP_TIME, default=None)
-    cost_share: float | None = measured(OF_OP_TIME, default=None)
-    overlapping_events: int = as_count()
-    events_dropped: tuple[DroppedRow, ...] = ()
-    lines_not_analysed: tuple[str, ...] = ()
-    empty_devices: tuple[str, ...] = ()
-    format_lacks: tuple[str, ...] = ()
+class CoverageRow(Row, frozen=True, kw_only=True, tag_field="record", tag="coverage"):
+    hlo_attributed_share: ShareOfOpTime | None = None
+    scope_attributed_share: ShareOfOpTime | None = None
+    cost_share: ShareOfOpTime | None = None
+    overlapping_events: Count
+    events_dropped: list[DroppedRow]
+    lines_not_analysed: list[str]
+    empty_devices: list[str]
+    format_lacks: list[str]
 
 
-class UnattributedRow(Row):
-    record: str = "unattributed_op"
+class UnattributedRow(Row, frozen=True, kw_only=True, tag_field="record", tag="unattributed_op"):
     name: str
-    count: int = as_count()
-    exclusive_duration: float = in_us()
+    count: Count
+    exclusive_duration: Microseconds
     reason: str
 
 
@@ -41,26 +38,15 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             "The summary does not tell how much of the device time has an HLO attribution.",
             "Summarize the profile again with this tool.",
         )
-    row = CoverageRow(
-        hlo_attributed_share=coverage.hlo_attributed_share,
-        scope_attributed_share=coverage.scope_attributed_share,
-        cost_share=coverage.cost_share,
-        overlapping_events=coverage.overlapping_events,
-        events_dropped=tuple(
+    row = CoverageRow.of(
+        coverage,
+        events_dropped=[
             DroppedRow(reason=reason, events=number)
             for reason, number in sorted(coverage.events_dropped.items())
-        ),
-        lines_not_analysed=tuple(coverage.lines_not_analysed),
-        empty_devices=tuple(coverage.empty_devices),
-        format_lacks=tuple(coverage.format_lacks),
+        ],
     )
     ops = [
-        UnattributedRow(
-            name=op.name,
-            count=op.count,
-            exclusive_duration=op.exclusive_duration,
-            reason=op.reason,
-        )
+        UnattributedRow.of(op)
         for op in sorted(
             coverage.unattributed_ops, key=lambda op: (-op.exclusive_duration, op.name)
         )

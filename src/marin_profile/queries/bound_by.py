@@ -6,8 +6,9 @@ in the file there is nothing to say, and nothing is guessed from op names.
 
 from __future__ import annotations
 
+from marin_profile.base.units import Share, ShareOfOpTime
 from marin_profile.facts.device_time import basis_of, op_time
-from marin_profile.facts.rows import Row, as_share, measured
+from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.queries.top_ops import OpRow, by_time, hot_op_row
 from marin_profile.schema import ProfileSummary
@@ -26,25 +27,24 @@ CONTRADICTION = CannotAnswer(
 )
 
 
-class Quantity(Row):
+class Quantity(Row, frozen=True, kw_only=True):
     name: str
     value: float
 
 
-class BoundRow(Row):
+class BoundRow(Row, frozen=True, kw_only=True, tag_field="record", tag="program"):
     """Quantities are named with their units; utilisations are shares of the peaks."""
 
-    record: str = "program"
     bound_by: str
-    mfu: float | None = as_share(default=None)
-    coverage: float | None = measured("share of device op time", default=None)
-    utilization: tuple[Quantity, ...]
-    achieved: tuple[Quantity, ...]
-    peaks: tuple[Quantity, ...]
+    mfu: Share | None = None
+    coverage: ShareOfOpTime | None = None
+    utilization: list[Quantity]
+    achieved: list[Quantity]
+    peaks: list[Quantity]
 
 
-class BoundOpRow(OpRow):
-    record: str = "op"
+class BoundOpRow(OpRow, frozen=True, kw_only=True, tag_field="record", tag="op"):
+    """One op that one of the two resources binds."""
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
@@ -53,10 +53,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         return NO_COSTS
     if roofline.bound_by is None:
         return CONTRADICTION if roofline.peaks else NO_PEAKS
-    program = BoundRow(
-        bound_by=roofline.bound_by,
-        mfu=roofline.mfu,
-        coverage=roofline.coverage,
+    program = BoundRow.of(
+        roofline,
         utilization=_quantities(roofline.utilization),
         achieved=_quantities(roofline.achieved),
         peaks=_quantities(roofline.peaks),
@@ -66,13 +64,13 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     return listing(
         basis_of(summary, "hot_ops"),
         [program],
-        [BoundOpRow(**vars(row)) for row in ops],
+        [BoundOpRow.of(row) for row in ops],
         limit=parameters.limit,
     )
 
 
-def _quantities(values: dict[str, float]) -> tuple[Quantity, ...]:
-    return tuple(Quantity(name=name, value=values[name]) for name in sorted(values))
+def _quantities(values: dict[str, float]) -> list[Quantity]:
+    return [Quantity(name=name, value=values[name]) for name in sorted(values)]
 
 
 QUERY = Query(

@@ -6,43 +6,36 @@ exposed first. Bandwidths follow the nccl-tests convention.
 
 from __future__ import annotations
 
+from marin_profile.base.units import Bytes, Count, Devices, GigabytesPerSecond, Microseconds
 from marin_profile.facts.device_time import basis_of
-from marin_profile.facts.rows import Row, as_count, in_us, measured
+from marin_profile.facts.rows import Row
 from marin_profile.queries.kinds import is_of_kind
 from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 
-class CollectiveRow(Row):
+class CollectiveRow(Row, frozen=True, kw_only=True):
     """`wait_duration`: time spent waiting for the last device to arrive."""
 
     collective: str
-    group_size: int | None = measured("device", default=None)
-    count: int = as_count()
-    total_duration: float = in_us()
-    avg_duration: float | None = in_us(default=None)
-    exposed_duration: float | None = in_us(default=None)
-    overlapped_duration: float | None = in_us(default=None)
-    wait_duration: float | None = in_us(default=None)
-    bytes: int | None = measured("byte", default=None)
-    algorithm_gbps: float | None = measured("GB/s", default=None)
-    bus_gbps: float | None = measured("GB/s", default=None)
+    group_size: Devices | None = None
+    count: Count
+    total_duration: Microseconds
+    avg_duration: Microseconds | None = None
+    exposed_duration: Microseconds | None = None
+    overlapped_duration: Microseconds | None = None
+    wait_duration: Microseconds | None = None
+    bytes: Bytes | None = None
+    algorithm_gbps: GigabytesPerSecond | None = None
+    bus_gbps: GigabytesPerSecond | None = None
 
 
 def collective_rows(summary: ProfileSummary, kind: str | None = None) -> list[CollectiveRow]:
     rows = [
-        CollectiveRow(
-            collective=one.collective,
-            group_size=one.group_size,
-            count=one.count,
+        CollectiveRow.of(
+            one,
             total_duration=one.duration,
             avg_duration=one.duration / one.count if one.count else None,
-            exposed_duration=one.exposed_duration,
-            overlapped_duration=one.overlapped_duration,
-            wait_duration=one.wait_duration,
-            bytes=one.bytes,
-            algorithm_gbps=one.algorithm_gbps,
-            bus_gbps=one.bus_gbps,
         )
         for one in summary.collectives
     ] or [

@@ -8,8 +8,9 @@ nothing.
 
 from __future__ import annotations
 
+from marin_profile.base.units import Microseconds, Share, ShareOfCommunication
 from marin_profile.facts.device_time import NOT_STATED, DeviceTime, headline_time, ratio
-from marin_profile.facts.rows import Row, as_share, in_us, measured
+from marin_profile.facts.rows import Row
 from marin_profile.queries.collectives import CollectiveRow, collective_rows
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent
 from marin_profile.schema import ProfileSummary
@@ -17,30 +18,28 @@ from marin_profile.schema import ProfileSummary
 NO_COMMUNICATION = "n/a: no communication op ran in this window"
 
 
-class WorstCollective(Row):
+class WorstCollective(Row, frozen=True, kw_only=True):
     """The kind of collective with the most exposed time in the window."""
 
     collective: str
-    exposed_duration: float = in_us()
-    exposed_share: float | None = as_share(default=None)
-    overlapped_duration: float = in_us()
+    exposed_duration: Microseconds
+    exposed_share: Share | None = None
+    overlapped_duration: Microseconds
 
 
-class Comparison(Row):
+class Comparison(Row, frozen=True, kw_only=True):
     """`dominant` is "compute", "communication" or "neither"; `largest` the largest ledger term."""
 
     dominant: str
     largest: str
-    compute_duration: float = in_us()
-    compute_share: float | None = as_share(default=None)
-    communication_duration: float | None = in_us(default=None)
-    communication_share: float | None = as_share(default=None)
-    overlapped_communication_duration: float | None = in_us(default=None)
-    overlapped_share_of_communication: float | None = measured(
-        "share of communication", default=None
-    )
-    unattributed_share: float | None = as_share(default=None)
-    idle_share: float | None = as_share(default=None)
+    compute_duration: Microseconds
+    compute_share: Share | None = None
+    communication_duration: Microseconds | None = None
+    communication_share: Share | None = None
+    overlapped_communication_duration: Microseconds | None = None
+    overlapped_share_of_communication: ShareOfCommunication | None = None
+    unattributed_share: Share | None = None
+    idle_share: Share | None = None
     communication: str
     worst_collective: WorstCollective | CollectiveRow | None = None
 

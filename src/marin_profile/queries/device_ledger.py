@@ -5,6 +5,7 @@ The total of each device kind comes first, then the devices, the most idle first
 
 from __future__ import annotations
 
+from marin_profile.base.units import Microseconds
 from marin_profile.facts.device_time import (
     DeviceTime,
     Part,
@@ -13,7 +14,6 @@ from marin_profile.facts.device_time import (
     ledger_rows,
     total,
 )
-from marin_profile.facts.rows import in_us
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
@@ -24,23 +24,20 @@ NO_LEDGER = CannotAnswer(
 MOST_DEVICES = 256
 
 
-class TotalRow(DeviceTime):
-    record: str = "total"
+class TotalRow(DeviceTime, frozen=True, kw_only=True, tag_field="record", tag="total"):
+    """All devices of one kind."""
 
 
-class DeviceRow(DeviceTime):
-    record: str = "device"
+class DeviceRow(DeviceTime, frozen=True, kw_only=True, tag_field="record", tag="device"):
     device: str
     host: str
-    window_start: float = in_us()
+    window_start: Microseconds
 
 
 def device_rows(summary: ProfileSummary, window: str) -> list[DeviceRow]:
     """The devices of a window, the most idle first."""
     rows = [
-        DeviceRow(
-            **vars(total([row])), device=row.device, host=row.host, window_start=row.window_start
-        )
+        DeviceRow.of(total([row]), device=row.device, host=row.host, window_start=row.window_start)
         for row in ledger_rows(summary, window)
     ]
     return sorted(rows, key=lambda row: (-(row.idle_share or 0.0), row.host, row.device))
@@ -51,7 +48,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     devices = device_rows(summary, window) if window else []
     if window is None or not devices:
         return NO_LEDGER
-    totals = [TotalRow(**vars(time)) for time in device_times(summary, window)]
+    totals = [TotalRow.of(time) for time in device_times(summary, window)]
     return listing(window, totals, devices, limit=parameters.limit, default_limit=MOST_DEVICES)
 
 

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
+from marin_profile.base.units import Count, FlopProxy, Microseconds, MicrosecondsPerFlop, Share
 from marin_profile.facts.device_time import basis_of
-from marin_profile.facts.rows import Row, as_count, as_share, in_us, measured
+from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 
-class FamilyRow(Row):
+class FamilyRow(Row, frozen=True, kw_only=True):
     family: str
-    count: int = as_count()
-    exclusive_duration: float = in_us()
-    total_duration: float = in_us()
-    share_of_total: float = as_share()
-    avg_duration: float = in_us()
-    avg_exclusive_duration: float = in_us()
+    count: Count
+    exclusive_duration: Microseconds
+    total_duration: Microseconds
+    share_of_total: Share
+    avg_duration: Microseconds
+    avg_exclusive_duration: Microseconds
     example_op: str | None = None
     dominant_shape_signature: str | None = None
-    flop_proxy_total: float | None = measured("flop", default=None)
-    time_per_flop_proxy: float | None = measured("us/flop", default=None)
+    flop_proxy_total: FlopProxy | None = None
+    time_per_flop_proxy: MicrosecondsPerFlop | None = None
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
     rows = [
-        FamilyRow(
-            family=one.family,
-            count=one.count,
-            exclusive_duration=one.exclusive_duration,
-            total_duration=one.total_duration,
-            share_of_total=one.share_of_total,
-            avg_duration=one.avg_duration,
-            avg_exclusive_duration=one.avg_exclusive_duration,
-            example_op=one.example_op,
-            dominant_shape_signature=one.dominant_shape_signature,
-            flop_proxy_total=one.flop_proxy_total,
-            time_per_flop_proxy=one.time_per_flop_proxy,
-        )
+        FamilyRow.of(one)
         for one in summary.semantic_families
         if parameters.family is None or one.family == parameters.family
     ]

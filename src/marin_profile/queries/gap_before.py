@@ -6,53 +6,30 @@ the payload (the first op of real work behind it); `marker_op` is the op that en
 
 from __future__ import annotations
 
+from marin_profile.base.units import Count, Microseconds
 from marin_profile.facts.device_time import basis_of
-from marin_profile.facts.rows import Row, as_count, in_us
+from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.queries.names import find_op, gap_ops, known_ops, no_such_op
-from marin_profile.schema import GapBeforeOp, GapRegionContext, ProfileSummary
+from marin_profile.schema import ProfileSummary
 
 
-class GapRow(Row):
-    record: str = "gap"
+class GapRow(Row, frozen=True, kw_only=True, tag_field="record", tag="gap"):
     name: str
-    count: int = as_count()
-    total_gap_duration: float = in_us()
-    max_gap_duration: float = in_us()
-    avg_gap_duration: float = in_us()
+    count: Count
+    total_gap_duration: Microseconds
+    max_gap_duration: Microseconds
+    avg_gap_duration: Microseconds
     payload_op: str | None = None
     marker_op: str | None = None
 
 
-class GapContextRow(Row):
-    record: str = "gap_context"
+class GapContextRow(Row, frozen=True, kw_only=True, tag_field="record", tag="gap_context"):
     op_name: str
     region_path: str
-    count: int = as_count()
-    total_gap_duration: float = in_us()
-    avg_gap_duration: float = in_us()
-
-
-def gap_row(gap: GapBeforeOp) -> GapRow:
-    return GapRow(
-        name=gap.name,
-        count=gap.count,
-        total_gap_duration=gap.total_gap_duration,
-        max_gap_duration=gap.max_gap_duration,
-        avg_gap_duration=gap.avg_gap_duration,
-        payload_op=gap.payload_op,
-        marker_op=gap.marker_op,
-    )
-
-
-def context_row(context: GapRegionContext) -> GapContextRow:
-    return GapContextRow(
-        op_name=context.op_name,
-        region_path=context.region_path,
-        count=context.count,
-        total_gap_duration=context.total_gap_duration,
-        avg_gap_duration=context.avg_gap_duration,
-    )
+    count: Count
+    total_gap_duration: Microseconds
+    avg_gap_duration: Microseconds
 
 
 def gap_rows(summary: ProfileSummary, op: str | None = None) -> list[GapRow]:
@@ -63,7 +40,7 @@ def gap_rows(summary: ProfileSummary, op: str | None = None) -> list[GapRow]:
         if op is None or op in (gap.name, gap.payload_op, gap.marker_op)
     ]
     ordered = sorted(gaps, key=lambda gap: (-gap.total_gap_duration, gap.name))
-    return [gap_row(gap) for gap in ordered]
+    return [GapRow.of(gap) for gap in ordered]
 
 
 def context_rows(summary: ProfileSummary, op: str | None = None) -> list[GapContextRow]:
@@ -72,7 +49,7 @@ def context_rows(summary: ProfileSummary, op: str | None = None) -> list[GapCont
     ordered = sorted(
         contexts, key=lambda one: (-one.total_gap_duration, one.op_name, one.region_path)
     )
-    return [context_row(context) for context in ordered]
+    return [GapContextRow.of(context) for context in ordered]
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:

@@ -3,8 +3,8 @@
 Contract
 * A `Query` is one question: a name, words, an example, intents (how people ask it) and one
   function from (summary, parameters) to an `Answer` or a `CannotAnswer`.
-* The rows of an answer are frozen records; a field's unit stands beside the field, so the
-  `units` of an answer and its rows cannot disagree.
+* The rows of an answer are frozen records; a field's unit stands in its type, so the `units` of an
+  answer and its rows cannot disagree.
 * Numbers carry no prose, and prose carries no number that is not in the rows.
 """
 

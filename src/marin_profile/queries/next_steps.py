@@ -8,25 +8,16 @@ from marin_profile.queries.model import Answer, Parameters, Query, intent, listi
 from marin_profile.schema import ProfileSummary
 
 
-class CandidateRow(Row):
+class CandidateRow(Row, frozen=True, kw_only=True):
     candidate_id: str
     title: str
     rationale: str
-    evidence: tuple[str, ...]
-    suggestions: tuple[str, ...]
+    evidence: list[str]
+    suggestions: list[str]
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
-    rows = [
-        CandidateRow(
-            candidate_id=one.candidate_id,
-            title=one.title,
-            rationale=one.rationale,
-            evidence=tuple(one.evidence),
-            suggestions=tuple(one.suggestions),
-        )
-        for one in summary.optimization_candidates
-    ]
+    rows = [CandidateRow.of(one) for one in summary.optimization_candidates]
     basis = summary.list_basis.get("optimization_candidates") or headline_window(summary)
     return listing(
         basis or NOT_STATED,

@@ -18,8 +18,8 @@ from marin_profile.schema import ProfileSummary
 SEPARATOR = "=>"
 
 
-class ContextOpRow(OpRow):
-    record: str = "op"
+class ContextOpRow(OpRow, frozen=True, kw_only=True, tag_field="record", tag="op"):
+    """The op itself."""
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
@@ -65,7 +65,7 @@ def _ops(summary: ProfileSummary, name: str) -> tuple[list[ContextOpRow], list[s
             if group.canonical_name == canonical_name(name) and group.num_names > len(group.names)
         ]
         found = [group_row(group, whole) for group in groups]
-    rows = [ContextOpRow(**vars(row)) for row in sorted(found, key=by_time)]
+    rows = [ContextOpRow.of(row) for row in sorted(found, key=by_time)]
     return rows, [row.tf_op_path for row in rows if row.tf_op_path]
 
 

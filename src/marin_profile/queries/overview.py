@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marin_profile.base.units import Count, Microseconds
 from marin_profile.facts.device_time import (
     NOT_STATED,
     DeviceTime,
@@ -12,12 +13,12 @@ from marin_profile.facts.device_time import (
     ratio,
     step_length,
 )
-from marin_profile.facts.rows import Row, as_count, in_us
+from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent
 from marin_profile.schema import ProfileSummary
 
 
-class OverviewRow(Row):
+class OverviewRow(Row, frozen=True, kw_only=True):
     """`step_measure` tells what the step lengths measure: "period" or "duration".
 
     `device_time` is the total of the leading device kind; `other_devices` those of the others.
@@ -25,12 +26,12 @@ class OverviewRow(Row):
 
     step_source: str | None = None
     step_measure: str | None = None
-    step_median: float | None = in_us(default=None)
-    step_p90: float | None = in_us(default=None)
-    kept_steps: int = as_count()
+    step_median: Microseconds | None = None
+    step_p90: Microseconds | None = None
+    kept_steps: Count
     device_time: DeviceTime | None = None
-    other_devices: tuple[DeviceTime, ...] = ()
-    breakdown: tuple[Part, ...] = ()
+    other_devices: list[DeviceTime]
+    breakdown: list[Part]
 
 
 def overview(summary: ProfileSummary) -> OverviewRow:
@@ -44,21 +45,21 @@ def overview(summary: ProfileSummary) -> OverviewRow:
         step_p90=length[1].p90 if length else None,
         kept_steps=kept_steps(summary),
         device_time=leading,
-        other_devices=tuple(times[1:]),
+        other_devices=times[1:],
         breakdown=_breakdown(summary),
     )
 
 
-def _breakdown(summary: ProfileSummary) -> tuple[Part, ...]:
+def _breakdown(summary: ProfileSummary) -> list[Part]:
     breakdown = summary.time_breakdown
-    return tuple(
+    return [
         Part(
             kind=name,
             duration=getattr(breakdown, name).total_duration,
             share=ratio(getattr(breakdown, name).total_duration, breakdown.total_duration),
         )
         for name in ("compute", "communication", "host", "stall", "other")
-    )
+    ]
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:

@@ -5,20 +5,21 @@ Self time of the ops of each pass, over all devices and the basis window.
 
 from __future__ import annotations
 
+from marin_profile.base.units import Count, Microseconds, Share
 from marin_profile.facts.device_time import basis_of, op_time, ratio
-from marin_profile.facts.rows import Row, as_count, as_share, in_us
+from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 UNKNOWN = "unknown"
 
 
-class PassRow(Row):
+class PassRow(Row, frozen=True, kw_only=True):
     pass_: str
-    count: int = as_count()
-    exclusive_duration: float = in_us()
-    share_of_op_time: float | None = as_share(default=None)
-    per_step_duration: float | None = in_us(default=None)
+    count: Count
+    exclusive_duration: Microseconds
+    share_of_op_time: Share | None = None
+    per_step_duration: Microseconds | None = None
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:

@@ -6,27 +6,27 @@ of all ops in the same window; summaries without `op_groups` give them of the ti
 
 from __future__ import annotations
 
+from marin_profile.base.units import Count, Microseconds, Share
 from marin_profile.facts.device_time import basis_of, op_time, ratio
-from marin_profile.facts.rows import Row, as_count, as_share, in_us
+from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
 
-class PassPart(Row):
+class PassPart(Row, frozen=True, kw_only=True):
     pass_: str
-    inclusive_duration: float = in_us()
+    inclusive_duration: Microseconds
 
 
-class RegionRow(Row):
-    record: str = "region"
+class RegionRow(Row, frozen=True, kw_only=True, tag_field="record", tag="region"):
     path: str
-    depth: int = as_count()
-    count: int = as_count()
-    inclusive_duration: float = in_us()
-    exclusive_duration: float = in_us()
-    inclusive_share_of_total: float | None = as_share(default=None)
-    exclusive_share_of_total: float | None = as_share(default=None)
-    inclusive_by_pass: tuple[PassPart, ...] = ()
+    depth: Count
+    count: Count
+    inclusive_duration: Microseconds
+    exclusive_duration: Microseconds
+    inclusive_share_of_total: Share | None = None
+    exclusive_share_of_total: Share | None = None
+    inclusive_by_pass: list[PassPart]
 
 
 def region_time(summary: ProfileSummary) -> float | None:
@@ -39,12 +39,8 @@ def region_time(summary: ProfileSummary) -> float | None:
 def region_rows(summary: ProfileSummary, pass_: str | None = None) -> list[RegionRow]:
     whole = region_time(summary)
     rows = [
-        RegionRow(
-            path=region.path,
-            depth=region.depth,
-            count=region.count,
-            inclusive_duration=region.inclusive_duration,
-            exclusive_duration=region.exclusive_duration,
+        RegionRow.of(
+            region,
             inclusive_share_of_total=ratio(region.inclusive_duration, whole),
             exclusive_share_of_total=ratio(region.exclusive_duration, whole),
             inclusive_by_pass=_by_pass(region.inclusive_by_pass or {}),
@@ -55,9 +51,9 @@ def region_rows(summary: ProfileSummary, pass_: str | None = None) -> list[Regio
     return sorted(rows, key=lambda row: (-row.inclusive_duration, row.path))
 
 
-def _by_pass(durations: dict[str, float]) -> tuple[PassPart, ...]:
+def _by_pass(durations: dict[str, float]) -> list[PassPart]:
     ordered = sorted(durations.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(PassPart(pass_=name, inclusive_duration=value) for name, value in ordered)
+    return [PassPart(pass_=name, inclusive_duration=value) for name, value in ordered]
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer:

@@ -6,8 +6,9 @@ the critical path the latest end minus the earliest start over devices: never mi
 
 from __future__ import annotations
 
+from marin_profile.base.units import Count, Microseconds, Share, Steps
 from marin_profile.facts.device_time import kept_steps
-from marin_profile.facts.rows import Row, as_count, as_share, in_us, measured
+from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import STEADY, DurationStats, ProfileSummary, Step
 
@@ -17,60 +18,50 @@ NO_STEPS = CannotAnswer(
 )
 
 
-class Stats(Row):
-    count: int = as_count()
-    mean: float | None = in_us(default=None)
-    median: float | None = in_us(default=None)
-    p90: float | None = in_us(default=None)
-    min: float | None = in_us(default=None)
-    max: float | None = in_us(default=None)
+class Stats(Row, frozen=True, kw_only=True):
+    count: Count
+    mean: Microseconds | None = None
+    median: Microseconds | None = None
+    p90: Microseconds | None = None
+    min: Microseconds | None = None
+    max: Microseconds | None = None
 
 
-class StepsRow(Row):
-    record: str = "steps"
+class StepsRow(Row, frozen=True, kw_only=True, tag_field="record", tag="steps"):
     source: str | None = None
     annotation: str | None = None
     linked: bool | None = None
-    steps: int = as_count()
-    kept_steps: int = as_count()
-    warmup_steps_ignored: int = as_count()
+    steps: Count
+    kept_steps: Count
+    warmup_steps_ignored: Count
     period: Stats | None = None
     duration: Stats | None = None
     critical_path: Stats | None = None
 
 
-class StepClassRow(Row):
-    record: str = "step_class"
+class StepClassRow(Row, frozen=True, kw_only=True, tag_field="record", tag="step_class"):
     name: str
-    steps: int = as_count()
-    fraction_of_steady: float = as_share()
+    steps: Count
+    fraction_of_steady: Share
     duration: Stats
-    periodicity: int | None = measured("step", default=None)
+    periodicity: Steps | None = None
 
 
-class StepRow(Row):
-    record: str = "step"
+class StepRow(Row, frozen=True, kw_only=True, tag_field="record", tag="step"):
     index: int
     step_num: int | None = None
     kept: bool
-    start: float = in_us()
-    period_of_step: float | None = in_us(default=None)
-    duration_of_step: float | None = in_us(default=None)
-    critical_path_of_step: float | None = in_us(default=None)
+    start: Microseconds
+    period_of_step: Microseconds | None = None
+    duration_of_step: Microseconds | None = None
+    critical_path_of_step: Microseconds | None = None
     step_class: str | None = None
 
 
 def _stats(stats: DurationStats | None) -> Stats | None:
     if stats is None or not stats.count:
         return None
-    return Stats(
-        count=stats.count,
-        mean=stats.mean,
-        median=stats.median,
-        p90=stats.p90,
-        min=stats.min,
-        max=stats.max,
-    )
+    return Stats.of(stats)
 
 
 def _slowest_first(step: Step) -> tuple[float, int]:
@@ -83,37 +74,24 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     total = max(step_time.all_steps.count, len(step_time.steps))
     if not total:
         return NO_STEPS
-    overall = StepsRow(
-        source=step_time.source,
-        annotation=step_time.annotation,
-        linked=step_time.linked,
+    overall = StepsRow.of(
+        step_time,
         steps=total,
         kept_steps=kept_steps(summary),
-        warmup_steps_ignored=step_time.warmup_steps_ignored,
         period=_stats(step_time.period),
         duration=_stats(step_time.steady_state_steps),
         critical_path=_stats(step_time.critical_path),
     )
     classes = [
-        StepClassRow(
-            name=one.name,
-            steps=one.count,
-            fraction_of_steady=one.fraction_of_steady,
-            duration=_stats(one.duration_stats) or Stats(count=0),
-            periodicity=one.periodicity,
-        )
+        StepClassRow.of(one, steps=one.count, duration=_stats(one.duration_stats) or Stats(count=0))
         for one in step_time.classes
     ]
     steps = [
-        StepRow(
-            index=step.index,
-            step_num=step.step_num,
-            kept=step.kept,
-            start=step.start,
+        StepRow.of(
+            step,
             period_of_step=step.period,
             duration_of_step=step.duration,
             critical_path_of_step=step.critical_path,
-            step_class=step.step_class,
         )
         for step in sorted(step_time.steps, key=_slowest_first)
     ]

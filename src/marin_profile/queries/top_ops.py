@@ -7,8 +7,18 @@ time of all ops there. Rows come from `hot_ops`; where those are too few for the
 
 from __future__ import annotations
 
+from marin_profile.base.units import (
+    Bytes,
+    Count,
+    FlopProxy,
+    Flops,
+    GigabytesPerSecond,
+    Microseconds,
+    Share,
+    TeraflopsPerSecond,
+)
 from marin_profile.facts.device_time import basis_of, op_time, ratio
-from marin_profile.facts.rows import Row, as_count, as_share, in_us, measured
+from marin_profile.facts.rows import Row
 from marin_profile.queries.kinds import is_of_kind
 from marin_profile.queries.model import (
     DEFAULT_LIMIT,
@@ -24,60 +34,36 @@ from marin_profile.schema import HotOp, OpGroup, ProfileSummary
 REMAINDER = "(remainder)"
 
 
-class OpRow(Row):
+class OpRow(Row, frozen=True, kw_only=True):
     """One op; with `num_names` > 1 a group of ops alike but for their numbering."""
 
     name: str
     canonical_name: str
     category: str
     pass_: str | None = None
-    num_names: int = as_count()
-    count: int = as_count()
-    exclusive_duration: float = in_us()
-    share_of_op_time: float | None = as_share(default=None)
-    total_duration: float | None = in_us(default=None)
-    avg_duration: float | None = in_us(default=None)
-    exposed_duration: float | None = in_us(default=None)
-    per_step_duration: float | None = in_us(default=None)
+    num_names: Count
+    count: Count
+    exclusive_duration: Microseconds
+    share_of_op_time: Share | None = None
+    total_duration: Microseconds | None = None
+    avg_duration: Microseconds | None = None
+    exposed_duration: Microseconds | None = None
+    per_step_duration: Microseconds | None = None
     shape_signature: str | None = None
     tf_op_path: str | None = None
     source_file: str | None = None
     module: str | None = None
     hlo_category: str | None = None
-    flop_proxy_per_invocation: float | None = measured("flop", default=None)
-    flops: int | None = measured("flop", default=None)
-    bytes_accessed: int | None = measured("byte", default=None)
-    achieved_tflops: float | None = measured("TFLOP/s", default=None)
-    achieved_gbps: float | None = measured("GB/s", default=None)
+    flop_proxy_per_invocation: FlopProxy | None = None
+    flops: Flops | None = None
+    bytes_accessed: Bytes | None = None
+    achieved_tflops: TeraflopsPerSecond | None = None
+    achieved_gbps: GigabytesPerSecond | None = None
     bound_by: str | None = None
 
 
 def hot_op_row(op: HotOp, whole: float | None) -> OpRow:
-    return OpRow(
-        name=op.name,
-        canonical_name=op.canonical_name,
-        category=op.category,
-        pass_=op.pass_,
-        num_names=1,
-        count=op.count,
-        exclusive_duration=op.exclusive_duration,
-        share_of_op_time=ratio(op.exclusive_duration, whole),
-        total_duration=op.total_duration,
-        avg_duration=op.avg_duration,
-        exposed_duration=op.exposed_duration,
-        per_step_duration=op.per_step_duration,
-        shape_signature=op.shape_signature,
-        tf_op_path=op.tf_op_path,
-        source_file=op.source_file,
-        module=op.module,
-        hlo_category=op.hlo_category,
-        flop_proxy_per_invocation=op.flop_proxy_per_invocation,
-        flops=op.flops,
-        bytes_accessed=op.bytes_accessed,
-        achieved_tflops=op.achieved_tflops,
-        achieved_gbps=op.achieved_gbps,
-        bound_by=op.bound_by,
-    )
+    return OpRow.of(op, num_names=1, share_of_op_time=ratio(op.exclusive_duration, whole))
 
 
 def group_row(group: OpGroup, whole: float | None) -> OpRow:
