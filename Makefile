@@ -8,6 +8,8 @@ PYTEST_ARGS ?= -n 2 --dist loadgroup -m "not long"
 # One after the other: some of them are timed.
 LONG_PYTEST_ARGS ?= -m long
 
+SAMPLE ?= 50
+
 # Hundreds of tests start a process of their own: compiled once, each starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -24,7 +26,7 @@ ifneq ($(wildcard $(REFERENCE)/.),)
 export MARIN_PROFILE_REFERENCE ?= $(abspath $(REFERENCE))
 endif
 
-.PHONY: demo install test test-long lint format wheel bench clean distclean
+.PHONY: demo install test test-long mutants lint format wheel bench clean distclean
 
 demo: $(DEMO_READY)
 	rm -rf demo_out
@@ -37,6 +39,10 @@ test: $(DEV_READY)
 
 test-long: $(DEV_READY)
 	$(BIN)/python -m pytest $(LONG_PYTEST_ARGS)
+
+# Whether the tests notice a changed numeric core: mutants of each module, drawn with a seed.
+mutants: $(DEV_READY)
+	$(BIN)/python scripts/mutants.py $(MODULES) --sample $(SAMPLE)
 
 lint: $(DEV_READY)
 	$(BIN)/ruff check .

@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, settings
+
+# For runs in which only failing matters, not the smallest example (scripts/mutants.py).
+settings.register_profile("no_shrinking", phases=(Phase.explicit, Phase.generate), database=None)
 
 
 def _folder(variable: str) -> Path:

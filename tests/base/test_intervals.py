@@ -168,3 +168,16 @@ def test_self_time_by_hand(events, expected, overlaps):
 def test_only_containers_contain():
     assert self_times([(0, 100), (10, 40)], [False, True]) == [100, 30]
     assert union([(0, 10), (5, 15)]).total == 15
+
+
+def test_an_event_inside_one_that_contains_nothing_does_not_overlap_it_partially():
+    starts, ends = np.array([0, 2]), np.array([10, 5])
+    *_, overlaps = self_pieces(starts, ends, np.array([False, True]))
+    assert overlaps == 0
+
+
+def test_an_event_does_not_overlap_one_that_ended_below_a_longer_one():
+    # The third lies inside the second, which contains nothing; the first is long over.
+    starts, ends = np.array([0, 3, 10]), np.array([5, 20, 15])
+    *_, overlaps = self_pieces(starts, ends, np.zeros(3, np.bool_))
+    assert overlaps == 1  # the second overlaps the first

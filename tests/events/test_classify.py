@@ -5,6 +5,7 @@ import pytest
 from marin_profile.events.classify import (
     canonical_name,
     classify_op,
+    family,
     is_bookkeeping,
     is_sync_entry,
     kind_group,
@@ -399,3 +400,25 @@ def test_a_send_to_the_host_is_a_transfer(facts, expected):
 )
 def test_more_nccl_symbols(name):
     assert kind(name, is_kernel=True) == "all-reduce"
+
+
+def test_a_collective_kernel_contains_no_other_op():
+    found = classify_op("ncclDevKernel_AllReduce_Sum_f32_RING_LL", is_kernel=True)
+    assert (found.kind, found.is_container) == ("all-reduce", False)
+
+
+def test_a_start_of_something_else_is_compute():
+    assert classify_op("x.1", opcode="batch-done").kind == "compute"
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "expected"),
+    [
+        ("fusion.3", "data formatting", "copy"),
+        ("transpose.3", "non-fusion elementwise", "copy"),
+        ("fusion.3", "loop fusion", "fusion"),
+        ("convert.2", "", "convert"),
+    ],
+)
+def test_families_by_name_and_category(name, category, expected):
+    assert family(name, "", "compute", category) == expected

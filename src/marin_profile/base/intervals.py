@@ -168,9 +168,10 @@ def self_pieces(starts, ends, can_contain):
     that overlap an earlier one partially). Pieces are not empty; their order is unspecified.
     """
     n = len(starts)
-    piece_starts = np.empty(2 * n + 1, np.int64)
-    piece_ends = np.empty(2 * n + 1, np.int64)
-    owners = np.empty(2 * n + 1, np.int64)
+    most = 2 * n + 1
+    piece_starts = np.empty(most, np.int64)
+    piece_ends = np.empty(most, np.int64)
+    owners = np.empty(most, np.int64)
     count = 0
     stack = np.empty(n + 1, np.int64)
     covered_to = np.empty(n + 1, np.int64)
