@@ -36,7 +36,7 @@ from levanter.optim.config import AdamConfig
 from levanter.trainer import Trainer, TrainerConfig
 
 from marin_profile.levanter import ProfilerConfig, install
-from marin_profile.levanter.publish import wandb_run
+from marin_profile.levanter.tracker import wandb_run
 
 CONFIG = Path(__file__).parent.parent / "configs" / "demo.yaml"
 REPORT_LINES = 40

@@ -11,10 +11,10 @@ from builders_summary import build_summary as made_summary
 from builders_summary import ledger
 from marin_profile import load_summary, summarize
 from marin_profile.capture.filenames import SUMMARY_FILE
-from marin_profile.levanter.figures import figures
 from marin_profile.levanter.job import Gather, Job, Publish
-from marin_profile.levanter.publish import publish
-from marin_profile.levanter.staging import LARGEST_AUTO_UPLOAD, STAGED, decide_upload
+from marin_profile.levanter.scalars import scalars_of
+from marin_profile.levanter.staging import LARGEST_AUTO_UPLOAD, STAGING_FOLDER, decide_upload
+from marin_profile.levanter.tracker import log_staged
 from marin_profile.levanter.worker import ingest
 
 STAMP = "2026_01_02_03_04_05"
@@ -43,8 +43,8 @@ def published(folder: Path, upload: str, *, redact: bool = False, **job) -> Trac
     facts = {"run_id": "my run", "num_devices": 8}
     ingest(Job(folder, folder, run=facts, publish=Publish("my run", upload, redact), **job))
     tracker = Tracker()
-    publish(tracker, outputs=folder, run_id="my run", seconds=5)
-    assert not (folder / STAGED).exists()
+    log_staged(tracker, outputs=folder, run_id="my run", seconds=5)
+    assert not (folder / STAGING_FOLDER).exists()
     assert list(folder.glob(".*")) == []
     return tracker
 
@@ -140,7 +140,7 @@ def test_when_a_capture_is_uploaded(choice, size, wanted):
 
 def test_the_figures_are_those_of_the_summary():
     summary = made_summary()
-    found = figures(summary)
+    found = scalars_of(summary)
     assert found["step_duration_median_us"] == summary.step_time.steady_state_steps.median
     assert found["step_period_median_us"] == summary.step_time.period.median
     shares = [value for name, value in found.items() if name.endswith("_share")]
@@ -154,6 +154,6 @@ def test_the_shares_are_of_one_window_and_one_kind_of_device():
         ledger(window="capture", scale=1.0).model_copy(update=idle),
         ledger("/device:TPU:0 SparseCore 0", kind="sparsecore", scale=1.0).model_copy(update=idle),
     ]
-    found = figures(made_summary(device_ledger=[ledger(scale=1.0), *others]))
+    found = scalars_of(made_summary(device_ledger=[ledger(scale=1.0), *others]))
     assert found["compute_share"] == 0.5
     assert found["idle_share"] == 0.25

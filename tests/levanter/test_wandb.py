@@ -168,7 +168,7 @@ from pathlib import Path
 import wandb
 
 from marin_profile.levanter.job import Job, Publish
-from marin_profile.levanter.publish import publish
+from marin_profile.levanter.tracker import log_staged
 from marin_profile.levanter.worker import ingest
 
 
@@ -185,7 +185,7 @@ class Tracker:
 folder = Path(sys.argv[1])
 ingest(Job(folder, folder, run={"run_id": "r"}, publish=Publish("r", "reference", False)))
 with wandb.init(entity="loop", project="p", id="r") as run:
-    publish(Tracker(run), outputs=folder, run_id="r", seconds=60)
+    log_staged(Tracker(run), outputs=folder, run_id="r", seconds=60)
     print(run.summary["profile/capture_path"])
 """
 

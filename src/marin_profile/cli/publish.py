@@ -35,8 +35,8 @@ def command(
     if summary_path is None:
         raise UsageError("Name the summary to publish with --summary.")
     from marin_profile.schema import canonical_json
+    from marin_profile.wandb.publish import publish
     from marin_profile.wandb.session import be_quiet
-    from marin_profile.wandb.upload import publish
 
     be_quiet()
     outcome = publish(

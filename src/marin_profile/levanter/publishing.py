@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marin_profile.levanter.publish import publish
+from marin_profile.levanter.tracker import log_staged
 
 logger = logging.getLogger(__name__)
 
@@ -52,11 +52,11 @@ class Publishing:
 
     def _publish(self, tracker: Any, outputs: Path) -> None:
         try:
-            told = publish(tracker, outputs=outputs, run_id=self.run_id, seconds=self.seconds)
+            staged = log_staged(tracker, outputs=outputs, run_id=self.run_id, seconds=self.seconds)
         except Exception as error:
             cause = f"{type(error).__name__}: {error}"
             level = logging.DEBUG if self._given_up else logging.WARNING
             logger.log(level, "the profile in %s was not logged: %s", outputs, cause)
         else:
-            what = "with its capture" if told.upload.wanted else "without its capture"
-            logger.info("profile summary logged, %s (%s)", what, told.upload.why)
+            what = "with its capture" if staged.decision.wanted else "without its capture"
+            logger.info("profile summary logged, %s (%s)", what, staged.decision.why)

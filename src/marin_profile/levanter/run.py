@@ -16,7 +16,7 @@ import jax
 import levanter.tracker
 
 from marin_profile.levanter.hosts import process_folder
-from marin_profile.levanter.publish import wandb_run
+from marin_profile.levanter.tracker import wandb_run
 from marin_profile.wandb.artifacts import config_hash
 
 logger = logging.getLogger(__name__)

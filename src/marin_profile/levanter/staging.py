@@ -1,9 +1,9 @@
-"""What the tracker will be told, put together by the worker, so that training only hands it over.
+"""What goes to the tracker, put together by the worker, so that training only hands it over.
 
-Contract: `<output>/.publish/` holds `summary/` and, if it is to be uploaded, `capture/`, each an
-artifact as it stands, and `told.json` (Told). The folder appears whole; training removes it.
+Contract: `<output>/.publish/` holds `summary/` and, if it is to be uploaded, `capture/`, each the
+content of one artifact, and `staged.json` (Staged). The folder appears whole; training removes it.
 With `redact` all of it is redacted, and the summary is made from the redacted capture, so that
-who downloads the capture finds the same.
+whoever downloads the capture gets the same summary.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from marin_profile.capture.filenames import (
     REPORT_FILE,
     SUMMARY_FILE,
 )
-from marin_profile.levanter.figures import figures
 from marin_profile.levanter.hosts import CAPTURE_SUFFIXES
 from marin_profile.levanter.job import Job, Publish
+from marin_profile.levanter.scalars import scalars_of
 from marin_profile.redact import Redactor, redact_summary
 from marin_profile.reports import render_markdown
 from marin_profile.wandb.artifacts import artifact_metadata
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from marin_profile.capture.sources import Capture
     from marin_profile.schema import ProfileSummary
 
-STAGED = ".publish"
-TOLD_FILE = "told.json"
-_PARTIAL = f"{STAGED}-"
+STAGING_FOLDER = ".publish"
+STAGED_FILE = "staged.json"
+_PARTIAL = f"{STAGING_FOLDER}-"
 # The largest artifact that Levanter's W&B tracker of November 2026 takes; larger ones it drops.
 LARGEST_AUTO_UPLOAD = 20_000_000
 _BLOCK = 1 << 20
@@ -54,7 +54,7 @@ TABLE_COLUMNS = ("op", "kind", "count", "self time (us)", "per step (us)", "expo
 
 
 @dataclass(frozen=True)
-class Upload:
+class UploadDecision:
     """Whether a capture is uploaded, and why."""
 
     wanted: bool
@@ -62,12 +62,13 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Told:
-    """`scalars` by name; `capture_path`: where the capture lies, in words, if that is to be told
-    instead of it; `reference`: the same as a URL, unless names in it are redacted; `top_ops`: rows
-    of TABLE_COLUMNS; `report_html`: the report, as far as it can be made."""
+class Staged:
+    """What is logged beside the artifacts' files. `scalars` by name; `capture_path`: where the
+    capture lies, logged in place of a capture that is not uploaded; `reference`: the same as a URL,
+    unless names in it are redacted; `top_ops`: rows of TABLE_COLUMNS; `report_html`: the report,
+    None where markdown-it is not installed."""
 
-    upload: Upload
+    decision: UploadDecision
     metadata: dict[str, Any]
     scalars: dict[str, float]
     capture_path: str | None
@@ -76,20 +77,20 @@ class Told:
     report_html: str | None
 
 
-def decide_upload(choice: str, size: int) -> Upload:
+def decide_upload(choice: str, size: int) -> UploadDecision:
     if choice == "auto":
         fits = size <= LARGEST_AUTO_UPLOAD
         relation = "at most" if fits else "more than"
-        return Upload(fits, f"auto: {size:,} bytes are {relation} {LARGEST_AUTO_UPLOAD:,}")
-    return Upload(choice == "always", f"as configured: {choice}")
+        return UploadDecision(fits, f"auto: {size:,} bytes are {relation} {LARGEST_AUTO_UPLOAD:,}")
+    return UploadDecision(choice == "always", f"as configured: {choice}")
 
 
 def stage(job: Job, capture: Capture, summary: ProfileSummary, *, ingest_seconds: float) -> None:
-    """Put it together below the job's output folder."""
+    """Fill the staging folder below the job's output folder."""
     assert job.publish is not None
-    target = job.output_dir / STAGED
+    target = job.output_dir / STAGING_FOLDER
     with partial_folder(job.output_dir, _PARTIAL) as folder:
-        partial = folder / STAGED
+        partial = folder / STAGING_FOLDER
         partial.mkdir()
         _fill(partial, job.publish, capture, summary, ingest_seconds)
         shutil.rmtree(target, ignore_errors=True)
@@ -127,21 +128,21 @@ def _fill(
     (artifact / SUMMARY_FILE).write_text(summary.to_json())
     (artifact / REPORT_FILE).write_text(report)
     (artifact / METADATA_FILE).write_text(json.dumps(metadata, indent=1, sort_keys=True) + "\n")
-    told = Told(
-        upload=decision,
+    staged = Staged(
+        decision=decision,
         metadata=metadata,
-        scalars=figures(summary) | {"ingest_seconds": round(ingest_seconds, 3)},
+        scalars=scalars_of(summary) | {"ingest_seconds": round(ingest_seconds, 3)},
         capture_path=path,
         reference=reference,
         top_ops=[_table_row(op) for op in summary.hot_ops],
         report_html=_as_html(report),
     )
-    (folder / TOLD_FILE).write_bytes(msgspec.json.encode(told))
+    (folder / STAGED_FILE).write_bytes(msgspec.json.encode(staged))
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file of the capture, and the folders that it belongs into, as the profiler makes them."""
+    """A file of the capture, and the folders that it belongs in, as the profiler makes them."""
 
     path: str
     size: int
@@ -149,7 +150,7 @@ class _File:
 
 
 def _files_of(capture: Capture) -> list[_File]:
-    """Everything that is part of the capture; of each host also what was not chosen."""
+    """Every file of the capture, with those of each host that were not read."""
     found = []
     for folder in sorted({host.path.rpartition("/")[0] for host in capture.hosts}):
         process, _, _, stamp = ("", "", "", *path_parts(folder))[-4:]
@@ -212,4 +213,12 @@ def _as_html(markdown: str) -> str | None:
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
 
 
-__all__ = ["STAGED", "TABLE_COLUMNS", "TOLD_FILE", "Told", "Upload", "decide_upload", "stage"]
+__all__ = [
+    "STAGED_FILE",
+    "STAGING_FOLDER",
+    "TABLE_COLUMNS",
+    "Staged",
+    "UploadDecision",
+    "decide_upload",
+    "stage",
+]

@@ -1,1 +1,4 @@
-"""Everything that talks to W&B: artifacts and runs in, summaries and reports out."""
+"""W&B: artifacts and runs in, artifacts out.
+
+Contract: `session` alone imports the SDK; whatever needs it asks there.
+"""

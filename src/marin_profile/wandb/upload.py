@@ -1,170 +1,54 @@
-"""A summary and its report -> a W&B artifact of type `profile_summary`.
+"""How an artifact gets to W&B: what it holds, logged to a run, and waited for.
 
 Contract
-* The artifact holds the two files under fixed names, and `artifact_metadata`. They are redacted,
-  unless told otherwise; then they go byte for byte.
-* The upload is a run of its own: the run that was profiled stays as it is.
-* A dry run needs no account and uploads nothing. Offline, the artifact is kept in the run's folder
-  and `wandb sync` uploads it later. Online, `publish` returns when W&B has the artifact, else it
-  raises RemoteError, at the latest UPLOAD_SECONDS and FINISH_SECONDS after the login.
+* `log_artifacts` logs them in order and returns when W&B has them; an offline run keeps them in
+  its folder, and there is nothing to wait for.
+* What the SDK raises passes through, TimeoutError among it.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from marin_profile.base.errors import UsageError
-from marin_profile.base.storage import open_file
-from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
-from marin_profile.redact import Redactor, redact_summary
-from marin_profile.schema import ProfileSummary, load_summary
-from marin_profile.wandb.artifacts import (
-    SUMMARY_TYPE,
-    artifact_metadata,
-    summary_artifact_name,
-)
-from marin_profile.wandb.session import load_wandb, remote_errors, request_seconds
-
-UPLOAD_SECONDS = 120
-FINISH_SECONDS = 30
-_JOB_TYPE = "profile-summary-publish"
+from marin_profile.wandb.session import load_wandb
 
 
 @dataclass(frozen=True)
 class Upload:
-    """What is uploaded, and where to."""
+    """One artifact. It holds `files` (name -> content), what lies in `folder`, and a `reference`
+    (the URL of what is not uploaded itself); without `aliases` W&B gives it "latest"."""
 
-    entity: str | None
-    project: str
-    artifact_name: str
-    aliases: tuple[str, ...]
-    files: dict[str, str]
-    metadata: dict[str, Any]
-    redacted: bool
-    artifact_type: str = SUMMARY_TYPE
-
-
-def publish(
-    summary_path: str,
-    report_path: str | None = None,
-    *,
-    aliases: Sequence[str] = (),
-    entity: str | None = None,
-    project: str | None = None,
-    artifact_name: str | None = None,
-    dry_run: bool = False,
-    redact: bool = True,
-) -> dict[str, Any]:
-    """Publish, and tell what became of it: `status` is "published", "offline" or "dry_run".
-
-    Entity and project default to those of the run that was profiled, then to $WANDB_ENTITY and
-    $WANDB_PROJECT. Raises UsageError, NotFoundError, BrokenInputError or RemoteError.
-    """
-    summary = load_summary(summary_path)
-    redactor = Redactor.here(host.host for host in summary.hosts) if redact else None
-    if redactor is not None:
-        summary = redact_summary(summary, redactor)
-    own_entity, own_project = _place_of(summary)
-    project = project or own_project or os.environ.get("WANDB_PROJECT")
-    if not project:
-        raise UsageError("The summary names no run, so name the W&B project with --project.")
-    files = {SUMMARY_FILE: summary_path} | ({REPORT_FILE: report_path} if report_path else {})
-    upload = Upload(
-        entity=entity or own_entity or os.environ.get("WANDB_ENTITY"),
-        project=project,
-        artifact_name=artifact_name or _default_name(summary),
-        aliases=tuple(dict.fromkeys(("latest", *aliases))),
-        files=files,
-        metadata=artifact_metadata(summary),
-        redacted=redact,
-    )
-    contents = {name: _read(path) for name, path in files.items()}
-    if redactor is not None:
-        contents = {name: redactor.bytes(content) for name, content in contents.items()}
-        contents[SUMMARY_FILE] = summary.to_json().encode()
-    outcome = {"status": "dry_run"} if dry_run else _send(upload, contents)
-    return asdict(upload) | outcome
+    name: str
+    type: str
+    metadata: Mapping[str, Any]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    folder: Path | None = None
+    reference: str | None = None
+    aliases: tuple[str, ...] = ()
 
 
-def _place_of(summary: ProfileSummary) -> tuple[str | None, str | None]:
-    parts = (summary.run_metadata.run_path or "").split("/")
-    return (parts[0], parts[1]) if len(parts) == 3 else (None, None)
+def log_artifacts(run: Any, uploads: Sequence[Upload], *, seconds: float) -> list[Any]:
+    """Log them to a live run, and wait at most so many seconds for each; the SDK's artifacts."""
+    logged = [
+        run.log_artifact(_artifact(upload), aliases=list(upload.aliases) or None)
+        for upload in uploads
+    ]
+    if not run.offline:
+        for artifact in logged:
+            artifact.wait(timeout=max(int(seconds), 1))
+    return logged
 
 
-def _default_name(summary: ProfileSummary) -> str:
-    """After the run; without one after the trace, so that the same profile has the same name."""
-    name = summary.run_metadata.run_id or (summary.trace_provenance.trace_sha256 or "")[:12]
-    if not name:
-        raise UsageError("The summary names no run, so name the artifact with --artifact-name.")
-    return summary_artifact_name(name)
-
-
-def _read(path: str) -> bytes:
-    with open_file(path) as stream:
-        return stream.read()
-
-
-def _send(upload: Upload, contents: dict[str, bytes]) -> dict[str, Any]:
-    wandb = load_wandb()
-    with remote_errors(f"The artifact {upload.artifact_name}", looked_up=False):
-        run = wandb.init(
-            entity=upload.entity,
-            project=upload.project,
-            job_type=_JOB_TYPE,
-            name=f"publish-{upload.artifact_name}",
-            reinit="create_new",
-            settings=_settings(wandb),
-        )
-        if run.disabled:
-            raise UsageError(
-                "W&B is switched off here (WANDB_MODE=disabled), so nothing is published."
-            )
-        try:
-            outcome = _log(run, upload, contents)
-        except BaseException:  # as its own `with` does, which also prints the traceback
-            with suppress(Exception):  # the first error tells more
-                run.finish(exit_code=1)
-            raise
-        run.finish()
-    return outcome
-
-
-def _log(run: Any, upload: Upload, contents: dict[str, bytes]) -> dict[str, Any]:
-    wandb = load_wandb()
-    artifact = wandb.Artifact(
-        upload.artifact_name, type=upload.artifact_type, metadata=upload.metadata
-    )
-    for name, content in contents.items():
+def _artifact(upload: Upload) -> Any:
+    artifact = load_wandb().Artifact(upload.name, type=upload.type, metadata=dict(upload.metadata))
+    for name, content in upload.files.items():
         with artifact.new_file(name, mode="wb") as stream:
             stream.write(content)
-    logged = run.log_artifact(artifact, aliases=list(upload.aliases))
-    if run.offline:
-        return {"status": "offline", "sync_with": f"wandb sync {os.path.dirname(run.dir)}"}
-    logged.wait(timeout=UPLOAD_SECONDS)
-    reference = f"{logged.entity}/{logged.project}/{logged.name.split(':')[0]}:{logged.version}"
-    return {
-        "status": "published",
-        "entity": logged.entity,
-        "artifact_ref": reference,
-        "url": run.url,
-    }
-
-
-def _settings(wandb: Any) -> Any:
-    """A short run that looks at nothing around it and ends in time, even where W&B does not."""
-    wanted = {
-        "console": "off",
-        "disable_code": True,
-        "disable_git": True,
-        "disable_job_creation": True,
-        "x_disable_stats": True,
-        "init_timeout": float(request_seconds()),
-        "finish_timeout": float(FINISH_SECONDS),
-        "finish_timeout_raises": True,
-    }
-    known = wandb.Settings.model_fields  # older SDKs lack some
-    return wandb.Settings(**{key: value for key, value in wanted.items() if key in known})
+    if upload.folder is not None:
+        artifact.add_dir(str(upload.folder))
+    if upload.reference is not None:
+        artifact.add_reference(upload.reference, checksum=False)
+    return artifact

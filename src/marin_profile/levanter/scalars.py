@@ -18,7 +18,7 @@ _LEDGER_TERMS = (
 )
 
 
-def figures(summary: ProfileSummary) -> dict[str, float]:
+def scalars_of(summary: ProfileSummary) -> dict[str, float]:
     """Step times (the period is from start to start), ledger shares and, where known, MFU."""
     duration, period = summary.step_time.steady_state_steps, summary.step_time.period
     found = {
