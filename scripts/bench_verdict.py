@@ -19,7 +19,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marin_profile.analysis.steps.classes import MIN_RATIO, classify_steps
-from marin_profile.verdict.estimate import Change, alike, change_of_location, change_of_quantile
+from marin_profile.verdict.estimate import (
+    ChangeEstimate,
+    alike,
+    change_of_location,
+    change_of_quantile,
+)
 from marin_profile.verdict.rules import as_percent, statuses
 from marin_profile.verdict.series import Series
 from marin_profile.verdict.student import Floats
@@ -129,7 +134,7 @@ def draw(rng: np.random.Generator, cell: Cell, runs: int) -> Floats:
     return np.asarray(noise * np.sqrt(np.log1p(cell.variation**2)) + np.log(SLOWER) * slow)
 
 
-def estimates(before: Floats, after: Floats) -> tuple[Change, Change]:
+def estimates(before: Floats, after: Floats) -> tuple[ChangeEstimate, ChangeEstimate]:
     """The change of the step time and of its p90 for each run, classes of steps and all."""
     steps = before.shape[1]
     plain = ("",) * steps

@@ -1,4 +1,4 @@
-"""Captures and a history -> a verdict and its record: doubts, the noise floor, what is kept."""
+"""Captures and a history -> a verdict and its record: caveats, the noise floor, what is kept."""
 
 from __future__ import annotations
 
@@ -91,18 +91,18 @@ def test_what_cannot_be_compared_is_inconclusive_with_the_reason(
 def test_a_note_does_not_block() -> None:
     tracked = track([BEFORE], [altered(SLOWER, "run_metadata", num_hosts=2)])
     assert tracked.assessment.status == "fail"
-    assert tracked.doubts == tracked.notes == ("Number of hosts differs: 1 before, 2 after.",)
+    assert tracked.caveats == tracked.notes == ("Number of hosts differs: 1 before, 2 after.",)
 
 
-def test_without_doubts_the_verdict_is_that_of_the_step_times() -> None:
+def test_without_caveats_the_verdict_is_that_of_the_step_times() -> None:
     thresholds = Thresholds(max_step_median_regression_pct=20)
     tracked = track([BEFORE, REPEATS[0]], [SLOWER], thresholds, label=LABEL)
     expected = assess([BEFORE, REPEATS[0]], [SLOWER], thresholds)
     assert tracked.assessment == expected.model_copy(update={"label": LABEL})
-    assert (tracked.doubts, tracked.history_notes) == ((), ())
+    assert (tracked.caveats, tracked.history_notes) == ((), ())
 
 
-def test_of_several_captures_a_doubt_says_which_it_is_about() -> None:
+def test_of_several_captures_a_caveat_names_the_ones_it_is_about() -> None:
     other = altered(REPEATS[1], "run_metadata", hardware_type="TPU v4")
     tracked = track([BEFORE, other], [SLOWER, SAME])
     sentence = "Hardware differs: TPU v4 before, TPU v6 Lite after"
@@ -115,7 +115,7 @@ def test_of_several_captures_a_doubt_says_which_it_is_about() -> None:
     assert len(tracked.blocking) == 2
 
 
-def test_a_doubt_about_all_captures_is_said_once() -> None:
+def test_a_caveat_about_all_captures_appears_once() -> None:
     hosts = [altered(one, "run_metadata", num_hosts=2) for one in (SLOWER, SAME, REPEATS[0])]
     tracked = track([BEFORE, REPEATS[1]], hosts)
     assert tracked.notes == ("Number of hosts differs: 1 before, 2 after.",)
@@ -187,7 +187,7 @@ def test_without_label_and_config_nothing_is_a_repeat(tmp_path: Path) -> None:
     history = with_medians(tmp_path / "h.jsonl", [1000.0, 1010.0, 990.0], label=None)
     tracked = track([BEFORE], [SLOWER], history=history)
     assert tracked.assessment.noise_floor is None
-    assert "name it with --label" in tracked.history_notes[-1]
+    assert "name one with --label" in tracked.history_notes[-1]
 
 
 def test_judged_captures_are_no_repeats_of_themselves(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_history_that_is_not_there_yet_is_none_and_is_not_made(tmp_path: Path)
     assert not history.exists()
 
 
-def test_a_torn_line_is_told(tmp_path: Path) -> None:
+def test_a_torn_line_is_reported(tmp_path: Path) -> None:
     history = with_medians(tmp_path / "h.jsonl", [1000.0, 1010.0, 990.0])
     with Path(history).open("ab") as stream:
         stream.write(b'{"schema_version": "profile_hist')

@@ -34,8 +34,8 @@ from marin_profile.schema import ProfileSummary, canonical_json
 from marin_profile.tracking import Tracked, track
 from marin_profile.verdict import Thresholds
 
-_FAMILY = "profile_bundle."
-SCHEMA_VERSION = f"{_FAMILY}v1"
+_ANY_BUNDLE_SCHEMA = "profile_bundle."
+BUNDLE_SCHEMA = f"{_ANY_BUNDLE_SCHEMA}v1"
 COMPARE_FILE, TRACK_FILE, MANIFEST_FILE = "compare.json", "track.json", "manifest.json"
 COMPARE_REPORT_FILE = "compare_report.md"
 
@@ -141,7 +141,7 @@ def _files_of_bundle(manifest: Path) -> set[str]:
     """The files that a bundle's manifest lists, and itself; nothing if it is none."""
     try:
         told = json.loads(manifest.read_bytes())
-        if str(told["schema_version"]).startswith(_FAMILY):
+        if str(told["schema_version"]).startswith(_ANY_BUNDLE_SCHEMA):
             return {*map(str, told["files"]), manifest.name}
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         pass
@@ -180,13 +180,13 @@ def _manifest(
     from marin_profile.version import package_version
 
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": BUNDLE_SCHEMA,
         "tool_version": package_version(),
         "label": tracked.assessment.label,
         "status": tracked.assessment.status,
         "confidence": tracked.assessment.confidence,
         "sentence": tracked.assessment.sentence,
-        "doubts": list(tracked.doubts),
+        "doubts": list(tracked.caveats),
         "before": [_source(summary) for summary in before],
         "after": [_source(summary) for summary in after],
         "compared": {"before": chosen[0] + 1, "after": chosen[1] + 1},

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from marin_profile.comparison import comparability
-from marin_profile.comparison.model import Doubt
+from marin_profile.comparison.model import Caveat
 from marin_profile.history.record import HistoryRecord, record_of
 from marin_profile.history.store import History, append, read
 from marin_profile.history.trends import matching_repeats
@@ -23,15 +23,15 @@ from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import Assessment, NoiseFloor, Thresholds, assess, noise_floor
 from marin_profile.verdict.noise import LEAST_REPEATS
 
-# What `assess` finds itself, and says of which capture.
+# What `assess` finds itself, and names the capture.
 _FOUND_IN_THE_SUMMARIES = frozenset({"truncation", "host_only", "steps"})
 
 
 @dataclass(frozen=True)
 class Tracked:
-    """The verdict. `blocking` and `notes` are the doubts whether the captures can be compared (the
-    verdict names the blocking ones); `history_notes` say what the history gave and what in it
-    cannot be read. One sentence each."""
+    """The verdict. `blocking` and `notes` are the caveats about the comparison (the verdict names
+    the blocking ones); `history_notes` name the noise floor that the history gave and the records
+    that cannot be read. One sentence each."""
 
     assessment: Assessment
     blocking: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Tracked:
     history_notes: tuple[str, ...] = ()
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def caveats(self) -> tuple[str, ...]:
         return (*self.blocking, *self.notes)
 
 
@@ -59,20 +59,20 @@ def track(
     history_notes: tuple[str, ...] = ()
     if history is not None and before:
         noise, history_notes = _noise(read(history, missing_ok=True), before, after, label)
-    doubts = _doubts(before, after)
+    caveats = _caveats(before, after)
     reasons = [
         sentence.removesuffix(".")
-        for sentence, doubt in doubts.items()
-        if doubt.severity == "blocking" and doubt.about not in _FOUND_IN_THE_SUMMARIES
+        for sentence, caveat in caveats.items()
+        if caveat.severity == "blocking" and caveat.about not in _FOUND_IN_THE_SUMMARIES
     ]
     assessment = assess(before, after, thresholds, not_comparable=reasons, noise=noise)
-    blocking = [text for text, doubt in doubts.items() if doubt.severity == "blocking"]
+    blocking = [text for text, caveat in caveats.items() if caveat.severity == "blocking"]
     if _holds_one_twice([*before, *after]):
         blocking.insert(0, "One capture is named twice.")
     return Tracked(
         assessment=assessment.model_copy(update={"label": label}),
         blocking=tuple(blocking),
-        notes=tuple(text for text, doubt in doubts.items() if doubt.severity == "note"),
+        notes=tuple(text for text, caveat in caveats.items() if caveat.severity == "note"),
         history_notes=history_notes,
     )
 
@@ -105,7 +105,7 @@ def record(
 
 
 def _identity(made: HistoryRecord) -> object:
-    """Without a digest a capture is told by all that is known of itself."""
+    """Without a digest, everything that the record holds about the capture."""
     if made.trace_sha256 is not None:
         return made.configuration, made.trace_sha256
     not_of_itself = dict.fromkeys(("status", "confidence", "recorded_at_utc"))
@@ -118,27 +118,27 @@ def _noise(
     after: Sequence[ProfileSummary],
     label: str | None,
 ) -> tuple[NoiseFloor | None, tuple[str, ...]]:
-    """The noise floor, and what to say about it and the history."""
+    """The noise floor, and the notes on it and on the history."""
     judged = _digests([*before, *after])
     others = tuple(one for one in history.records if one.trace_sha256 not in judged)
     repeats = matching_repeats(History(others), before[0], label)
     floor = noise_floor(repeats)
     if floor is not None:
-        told = (
+        floor_note = (
             f"The noise floor is {100 * floor.log_sd:.1f} % from run to run, by "
             f"{floor.num_repeats} repeats in the history."
         )
     elif not record_of(before[0], label=label).configuration.is_known:
-        told = (
-            "The history gives no noise floor: neither a config hash nor a label says what the "
-            "captures before the change measure; name it with --label."
+        floor_note = (
+            "The history gives no noise floor: there is neither a config hash nor a label to show "
+            "which captures are repeats of the ones before the change; name one with --label."
         )
     else:
-        told = (
+        floor_note = (
             f"The history gives no noise floor yet: it takes {LEAST_REPEATS} repeats of the "
             f"configuration before the change, and there are {len(repeats)} besides what is judged."
         )
-    return floor, (*history.problems, told)
+    return floor, (*history.problems, floor_note)
 
 
 def _digests(summaries: Sequence[ProfileSummary]) -> list[str]:
@@ -151,17 +151,19 @@ def _holds_one_twice(summaries: Sequence[ProfileSummary]) -> bool:
     return len(digests) != len(set(digests))
 
 
-def _doubts(before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]) -> dict[str, Doubt]:
-    """Each doubt by its sentence; one that is not about all captures says which it is about."""
+def _caveats(
+    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]
+) -> dict[str, Caveat]:
+    """Each caveat by its sentence, which names the captures where they are not all meant."""
     found: dict[str, list[tuple[int, int]]] = {}
-    doubts: dict[str, Doubt] = {}
+    caveats: dict[str, Caveat] = {}
     pairs = list(_pairs(len(before), len(after)))
     for one, two in pairs:
-        for doubt in comparability(before[one], after[two]).doubts:
-            found.setdefault(doubt.sentence, []).append((one, two))
-            doubts[doubt.sentence] = doubt
+        for caveat in comparability(before[one], after[two]).caveats:
+            found.setdefault(caveat.sentence, []).append((one, two))
+            caveats[caveat.sentence] = caveat
     return {
-        sentence if where == pairs else f"{_named(where)}: {sentence}": doubts[sentence]
+        sentence if where == pairs else f"{_named(where)}: {sentence}": caveats[sentence]
         for sentence, where in found.items()
     }
 

@@ -72,7 +72,7 @@ def test_status_and_exit_code(
     assert result.stderr.endswith(f"note: {written(out)['sentence']}\n")
 
 
-def test_a_doubt_is_noted_and_exits_1_only_where_provenance_is_strict(
+def test_a_caveat_is_noted_and_exits_1_only_where_provenance_is_strict(
     call: Call, paths: dict[str, Path], tmp_path: Path
 ) -> None:
     other = load_summary(paths["same"])
@@ -83,8 +83,8 @@ def test_a_doubt_is_noted_and_exits_1_only_where_provenance_is_strict(
         result = call("bundle", *sides, "--output-dir", tmp_path / "out", *options)
         assert result.exit_code == exit_code
         assert "note: Number of hosts differs: 1 before, 2 after.\n" in result.stderr
-    doubts = written(tmp_path / "out", "manifest.json")["doubts"]
-    assert doubts == ["Number of hosts differs: 1 before, 2 after."]
+    caveats = written(tmp_path / "out", "manifest.json")["doubts"]
+    assert caveats == ["Number of hosts differs: 1 before, 2 after."]
 
 
 def test_options_reach_the_bundle(call: Call, paths: dict[str, Path], tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_captures_are_appended_once_and_the_bundle_stays_the_same(
         assert path.read_bytes() == same.read_bytes()
 
 
-def test_a_torn_line_of_the_history_is_told(
+def test_a_torn_line_of_the_history_is_reported(
     call: Call, paths: dict[str, Path], tmp_path: Path
 ) -> None:
     (tmp_path / "h.jsonl").write_bytes(b'{"torn')

@@ -65,10 +65,10 @@ def test_a_summary_against_itself(call, before):
     assert strict.stdout == result.stdout
 
 
-def test_strict_provenance_objects_to_a_doubt(call, before, tmp_path):
+def test_strict_provenance_exits_1_on_a_caveat(call, before, tmp_path):
     run = AFTER.run_metadata.model_copy(update={"hardware_type": None})
-    doubtful = written(tmp_path / "x.json", AFTER.model_copy(update={"run_metadata": run}))
-    arguments = ("compare", "--before", before, "--after", doubtful)
+    other_run = written(tmp_path / "x.json", AFTER.model_copy(update={"run_metadata": run}))
+    arguments = ("compare", "--before", before, "--after", other_run)
     lax, strict = call(*arguments), call(*arguments, "--strict-provenance")
     assert (lax.exit_code, strict.exit_code) == (0, 1)
     assert "TPU v6 Lite before, not known after" in strict.stderr

@@ -1,4 +1,4 @@
-"""Doubts about a comparison: each with both values."""
+"""Caveats about a comparison: each with both values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def updated(field: str, **changes: Any) -> ProfileSummary:
 
 def test_two_captures_of_one_set_up():
     found = comparability(build_summary(), other())
-    assert (found.same_capture, found.doubts, found.comparable) == (False, [], True)
+    assert (found.same_capture, found.caveats, found.comparable) == (False, [], True)
 
 
 def test_the_same_capture():
@@ -32,9 +32,9 @@ def test_the_same_capture():
     assert (found.same_capture, found.comparable) == (True, False)
 
 
-def test_another_run_commit_and_config_are_no_doubt():
+def test_another_run_commit_and_config_are_no_caveat():
     after = updated("run_metadata", run_id="run8", git_sha="b", config_hash="c")
-    assert comparability(build_summary(), after).doubts == []
+    assert comparability(build_summary(), after).caveats == []
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_another_run_commit_and_config_are_no_doubt():
 )
 def test_what_blocks(after, about, values):
     found = comparability(build_summary(), after)
-    (doubt,) = [one for one in found.blocking if one.about == about]
-    assert all(value in doubt.sentence for value in values)
+    (caveat,) = [one for one in found.blocking if one.about == about]
+    assert all(value in caveat.sentence for value in values)
     assert not found.comparable
     # Seen from the other side as well.
     assert about in {one.about for one in comparability(after, build_summary()).blocking}
@@ -88,23 +88,23 @@ def test_what_is_noted(after, about, values):
     found = comparability(build_summary(), after)
     assert found.blocking == []
     assert found.comparable
-    sentences = [one.sentence for one in found.doubts if one.about == about]
+    sentences = [one.sentence for one in found.caveats if one.about == about]
     assert any(all(value in sentence for value in values) for sentence in sentences)
 
 
-def test_one_more_step_is_no_doubt():
+def test_one_more_step_is_no_caveat():
     after = other(step_time=step_time(steps=[step(0), *map(step, range(1, STEPS + 1))]))
-    assert comparability(build_summary(), after).doubts == []
+    assert comparability(build_summary(), after).caveats == []
 
 
 def test_older_summaries_say_what_they_lack():
     found = comparability(build_v1_summary(), build_v1_summary())
     assert not found.same_capture
-    assert "capture" in {doubt.about for doubt in found.doubts}
+    assert "capture" in {caveat.about for caveat in found.caveats}
 
 
 def test_a_profile_without_device_work():
     summary = build_summary()
     empty = summary.time_breakdown.model_copy(update={"total_duration": 0.0})
     after = other(device_ledger=[], time_breakdown=empty)
-    assert "host_only" in {doubt.about for doubt in comparability(summary, after).blocking}
+    assert "host_only" in {caveat.about for caveat in comparability(summary, after).blocking}

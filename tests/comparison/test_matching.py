@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_profile.comparison.matching import Match, Side, match_ops, region_of
+from marin_profile.comparison.matching import OpMatch, OpTime, match_ops, region_of
 from marin_profile.schema import OpGroup
 
 
@@ -21,7 +21,7 @@ def op(
     scope: str | None = "jit(step)/mlp/dot_general",
     pass_: str = "forward",
     number: int = 1,
-) -> Side:
+) -> OpTime:
     group = OpGroup(
         canonical_name=name,
         category=kind,
@@ -34,10 +34,10 @@ def op(
         exclusive_duration=time,
         exposed_duration=time,
     )
-    return Side(group, Fraction(time))
+    return OpTime(group, Fraction(time))
 
 
-def shown(matches: list[Match]) -> list[tuple[str, list[str], list[str]]]:
+def shown(matches: list[OpMatch]) -> list[tuple[str, list[str], list[str]]]:
     return [
         (
             match.how,

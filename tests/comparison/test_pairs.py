@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders_pairs import PROGRAM, Work, capture, changed, with_work, without
 from marin_profile.comparison import compare
-from marin_profile.comparison.model import Comparison, OpRow
+from marin_profile.comparison.model import Comparison, OpChange
 from marin_profile.schema import ProfileSummary
 
 BEFORE = capture()
@@ -43,7 +43,7 @@ def check_sums(found: Comparison) -> None:
         assert sum(round((row.delta or 0.0) * 1e6) for row in rows) == target, name
 
 
-def row_of(found: Comparison, match: str) -> OpRow:
+def row_of(found: Comparison, match: str) -> OpChange:
     assert found.attribution is not None
     (row,) = [row for row in found.attribution.ops.rows if row.match == match]
     return row
@@ -89,7 +89,7 @@ def test_no_false_regression(options, top_k):
 def test_more_devices_that_do_the_same_are_no_regression(devices):
     found = compare(BEFORE, capture(devices=devices))
     assert set(deltas(found.model_dump(by_alias=True))) == {0.0}
-    assert [doubt.about for doubt in found.comparability.blocking] == ["devices"]
+    assert [caveat.about for caveat in found.comparability.blocking] == ["devices"]
 
 
 def test_a_slow_warm_up_step_changes_nothing():

@@ -2,17 +2,17 @@
 
 from fractions import Fraction
 
-from marin_profile.comparison.matching import Side
+from marin_profile.comparison.matching import OpTime
 from marin_profile.comparison.regions import compared_times, inclusive_times
 from marin_profile.schema import OpGroup
 
 
-def side(scope: str | None, time: int, pass_: str = "forward") -> Side:
+def side(scope: str | None, time: int, pass_: str = "forward") -> OpTime:
     group = OpGroup(
         canonical_name="fusion", category="compute", scope=scope, pass_=pass_, num_names=1, count=1,
         exclusive_duration=time, exposed_duration=time,
     )  # fmt: skip
-    return Side(group, Fraction(time))
+    return OpTime(group, Fraction(time))
 
 
 def shown(before, after) -> dict[str, tuple[int | None, int | None]]:

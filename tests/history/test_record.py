@@ -10,7 +10,7 @@ import pytest
 
 from builders_summary import build_summary, build_v1_summary, no_steps, stats, step, step_time
 from marin_profile.history import HistoryRecord, record_of
-from marin_profile.history.record import MOST_STEPS, Configuration, utc
+from marin_profile.history.record import STEPS_KEPT, Configuration, utc
 from marin_profile.schema import Capture, ProfileSummary, RunMetadata, StepTime
 
 
@@ -105,10 +105,10 @@ def test_an_older_summary_has_a_median_but_no_steps() -> None:
 
 
 def test_of_many_steps_the_first_are_kept_and_all_count() -> None:
-    periods = [100.0] * MOST_STEPS + [200.0] * MOST_STEPS
+    periods = [100.0] * STEPS_KEPT + [200.0] * STEPS_KEPT
     record = record_of(with_periods(*periods))
-    assert record.steps == (100.0,) * MOST_STEPS
-    assert record.num_steps == 2 * MOST_STEPS
+    assert record.steps == (100.0,) * STEPS_KEPT
+    assert record.num_steps == 2 * STEPS_KEPT
     assert record.log_mean == pytest.approx(math.log(100.0) + math.log(2) / 2)
 
 

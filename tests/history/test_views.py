@@ -13,7 +13,7 @@ import pytest
 from builders_summary import build_summary
 from marin_profile.cli import run
 from marin_profile.history import History, HistoryRecord, append, record_of
-from marin_profile.history.figures import figures
+from marin_profile.history.figures import history_figures
 from marin_profile.history.page import render_page
 from marin_profile.history.terminal import plot, render_text
 from marin_profile.schema import canonical_json
@@ -90,7 +90,7 @@ def test_an_empty_history_and_one_without_points() -> None:
     for history in (History(), History((HistoryRecord(),))):
         Checker().feed(render_page(history))
         assert render_text(history).startswith(f"{len(history.records)} record")
-        assert figures(history)["num_records"] == len(history.records)
+        assert history_figures(history)["num_records"] == len(history.records)
 
 
 def test_the_text() -> None:
@@ -123,7 +123,7 @@ def test_the_plot() -> None:
 
 
 def test_the_figures() -> None:
-    data = json.loads(canonical_json(figures(SHIFTED, tail=1)))
+    data = json.loads(canonical_json(history_figures(SHIFTED, tail=1)))
     assert data["schema_version"] == "profile_history_trends.v1"
     assert data["problems"] == ["line 3 is <torn>"]
     [group] = data["groups"]
@@ -168,7 +168,7 @@ def test_the_verb(call: Callable[..., tuple[int, str, str]], tmp_path: Path) -> 
     expected = (0, render_text(history, tail=3), f"note: {problem}\n")
     assert call("history", "--history", target, "--tail", "3") == expected
     for name, text in (
-        ("x.json", canonical_json(figures(history))),
+        ("x.json", canonical_json(history_figures(history))),
         ("x.HTML", render_page(history)),
         ("x.txt", render_text(history)),
     ):

@@ -200,7 +200,7 @@ def test_the_context_tells_why_there_is_a_capture(out, results, name, trigger):
 
 @needs_levanter
 def test_a_summarised_capture_is_logged_to_the_runs_tracker(out, results):
-    (summary, capture, figures) = results["logged"]["logged"]
+    (summary, capture, history_figures) = results["logged"]["logged"]
     assert summary[:2] == ["profile-summary-run", "profile_summary"]
     assert summary[2] == ["metadata.json", "profile_report.md", "profile_summary.json"]
     assert capture[:2] == ["run-run-profiler", "jax_profile"]
@@ -209,7 +209,7 @@ def test_a_summarised_capture_is_logged_to_the_runs_tracker(out, results):
         "profile/step_period_median_us",
         "profile/ingest_seconds",
         "profile/compute_share",
-    } <= {*figures}
+    } <= {*history_figures}
     assert list((out / "logged").rglob(".publish*")) == []
 
 

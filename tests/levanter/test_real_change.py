@@ -25,10 +25,10 @@ def test_the_bundle_names_the_slow_region_first_and_fails_confirmed(tmp_path):
     command += ["--runs", "3", "--kept-steps", "6"]
     subprocess.run(command, check=True, timeout=600)
     bundle = tmp_path / "bundle_slow_region"
-    compared, judged = (
+    compared, judge_window = (
         json.loads((bundle / f"{name}.json").read_text()) for name in ("compare", "track")
     )
-    assert (judged["status"], judged["confidence"]) == ("fail", "confirmed")
+    assert (judge_window["status"], judge_window["confidence"]) == ("fail", "confirmed")
     first, second = compared["attribution"]["regions"]["rows"][:2]
     assert "=>block_0=>mlp_up" in first["name"]
     assert first["delta"] > abs(second["delta"])

@@ -3,7 +3,7 @@
 import pytest
 
 from marin_profile.levanter import ProfilerConfig, Window
-from marin_profile.levanter.context import StepTimes, judged
+from marin_profile.levanter.context import StepTimes, judge_window
 from marin_profile.levanter.windows import SlowSteps, plan, windows_over
 
 
@@ -75,6 +75,6 @@ def test_slow_steps_are_told_from_the_running_median_and_counted():
 def test_a_window_is_representative_if_its_steps_take_as_long_as_the_others(seconds, expected):
     times = StepTimes()
     times.quiet.extend((step, 1.0) for step in range(9))
-    found = judged([(9, 7.0), (10, seconds), (11, seconds)], times.quiet)
+    found = judge_window([(9, 7.0), (10, seconds), (11, seconds)], times.quiet)
     assert found.representative is expected
     assert found.window_to_outside == seconds

@@ -92,7 +92,7 @@ def test_the_regions_that_account_for_it(vllm):
 
 
 def test_one_step_is_said_to_be_no_statistics(vllm):
-    assert any(doubt.about == "window" for doubt in vllm.comparability.doubts)
+    assert any(caveat.about == "window" for caveat in vllm.comparability.caveats)
     assert {row.statistic for row in vllm.step_time} == {"median"}
 
 
@@ -105,7 +105,7 @@ def test_formats_of_one_capture_differ_by_nothing(traces):
     assert found.target.delta == 0.0
     assert found.attribution is not None
     assert all(row.delta == 0.0 for row in found.attribution.ops.rows)
-    assert {doubt.about for doubt in found.comparability.doubts} == {"hardware", "format"}
+    assert {caveat.about for caveat in found.comparability.caveats} == {"hardware", "format"}
 
 
 def test_the_mean_period_is_the_target(traces):

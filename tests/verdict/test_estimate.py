@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from builders_verdict import noisy
-from marin_profile.verdict.estimate import Change, change_of_location, change_of_quantile
+from marin_profile.verdict.estimate import ChangeEstimate, change_of_location, change_of_quantile
 from marin_profile.verdict.noise import NoiseFloor, noise_floor
 from marin_profile.verdict.series import Series, autocorrelation, mean_variance_factor, trimmed
 
@@ -227,5 +227,5 @@ def test_no_noise_floor_below_three_repeats() -> None:
 
 def test_a_change_of_nothing() -> None:
     zero = np.zeros(1)
-    change = Change(zero, zero, zero, np.ones(1), np.zeros(1, np.bool_), zero)
+    change = ChangeEstimate(zero, zero, zero, np.ones(1), np.zeros(1, np.bool_), zero)
     assert (change.estimate[0], change.half_width(0.995)[0]) == (0.0, 0.0)

@@ -12,12 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marin_profile.base.columns import is_sorted
+from marin_profile.base.columns import Int64s, is_sorted
 from marin_profile.base.jit import jit
-
-Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
-"""Moments in UTC as text, the one form that summaries and histories have."""
+"""Units of time, and moments in UTC as text, in the one form that summaries and histories have."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+
+PS_PER_US = 1_000_000
 
 
 def epoch_utc(nanoseconds: int) -> str:

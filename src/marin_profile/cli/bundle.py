@@ -53,7 +53,7 @@ def _side_options(command: Any) -> Any:
 @click.option(
     "--strict-provenance",
     is_flag=True,
-    help="Exit 1 if there is any doubt that the captures can be compared.",
+    help="Exit 1 on any caveat about the comparison.",
 )
 @top_k_option(10, "How many rows a list of the comparison holds.")
 @history_options
@@ -113,7 +113,7 @@ def command(
     keep(history, after, tracked.assessment, stamp)
     note(tracked.assessment.sentence)
     click.echo(str(Path(plain(output_dir)) / COMPARE_REPORT_FILE))
-    objects = strict_provenance and tracked.doubts
+    objects = strict_provenance and tracked.caveats
     if objects or not accepted(tracked.assessment, allow_inconclusive):
         ctx.exit(1)
 

@@ -16,7 +16,7 @@ OBJECTED = 1
 @click.option(
     "--strict-provenance",
     is_flag=True,
-    help="Exit 1 if both are one capture, or if there is any doubt that they can be compared.",
+    help="Exit 1 if both are one capture, or on any caveat about the comparison.",
 )
 @top_k_option(10, "How many rows a list holds.")
 @click.option(
@@ -55,7 +55,7 @@ def command(
     state = found.comparability
     if state.same_capture:
         note("Both summaries are of the same capture.")
-    for doubt in state.doubts:
-        note(doubt.sentence)
-    if strict_provenance and (state.same_capture or state.doubts):
+    for caveat in state.caveats:
+        note(caveat.sentence)
+    if strict_provenance and (state.same_capture or state.caveats):
         ctx.exit(OBJECTED)

@@ -46,10 +46,10 @@ def command(target: str | None, tail: int, output: str | None) -> None:
 
 def _rendered(history: History, tail: int, output: str) -> str:
     if output.endswith(".json"):
-        from marin_profile.history.figures import figures
+        from marin_profile.history.figures import history_figures
         from marin_profile.schema import canonical_json
 
-        return canonical_json(figures(history, tail=tail))
+        return canonical_json(history_figures(history, tail=tail))
     if output.endswith((".html", ".htm")):
         from marin_profile.history.page import render_page
 

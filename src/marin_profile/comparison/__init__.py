@@ -10,14 +10,20 @@ from marin_profile.comparison.account import SideAccount, side_accounts
 from marin_profile.comparison.attribution import attribute
 from marin_profile.comparison.comparable import comparability
 from marin_profile.comparison.deltas import (
-    bandwidth_rows,
-    collective_rows,
-    gap_rows,
-    inclusive_regions,
-    step_rows,
+    bandwidth_changes,
+    collective_changes,
+    gap_changes,
+    inclusive_region_changes,
+    step_changes,
 )
 from marin_profile.comparison.exact import change_fields, plain_change
-from marin_profile.comparison.model import Comparability, Comparison, Doubt, Side, Target
+from marin_profile.comparison.model import (
+    Caveat,
+    Comparability,
+    ComparedCapture,
+    Comparison,
+    Target,
+)
 from marin_profile.facts.device_time import kept_steps, step_length
 from marin_profile.schema import ProfileSummary
 
@@ -34,31 +40,31 @@ def compare(before: ProfileSummary, after: ProfileSummary, *, top_k: int = 10) -
         before=_side(before),
         after=_side(after),
         comparability=comparability(before, after),
-        step_time=step_rows(before, after),
-        bandwidth=bandwidth_rows(before, after),
+        step_time=step_changes(before, after),
+        bandwidth=bandwidth_changes(before, after),
         units=UNITS,
     )
     accounts = side_accounts(before, after)
     if isinstance(accounts, str):
         return found.model_copy(update={"cannot_attribute": accounts})
     one, two = accounts
-    regions, gaps = inclusive_regions(one, two), gap_rows(one, two)
+    regions, gaps = inclusive_region_changes(one, two), gap_changes(one, two)
     return found.model_copy(
         update={
             "target": _target(one, two),
             "attribution": attribute(one, two, top_k),
             "regions": regions[:top_k],
             "total_regions": len(regions),
-            "collectives": collective_rows(one, two),
+            "collectives": collective_changes(one, two),
             "gaps": gaps[:top_k],
             "total_gaps": len(gaps),
         }
     )
 
 
-def _side(summary: ProfileSummary) -> Side:
+def _side(summary: ProfileSummary) -> ComparedCapture:
     run, capture = summary.run_metadata, summary.capture
-    return Side(
+    return ComparedCapture(
         source_path=summary.source_path,
         source_format=summary.source_format,
         trace_sha256=summary.trace_provenance.trace_sha256,
@@ -95,4 +101,4 @@ def _target(before: SideAccount, after: SideAccount) -> Target:
     )
 
 
-__all__ = ["Comparability", "Comparison", "Doubt", "comparability", "compare"]
+__all__ = ["Caveat", "Comparability", "Comparison", "comparability", "compare"]

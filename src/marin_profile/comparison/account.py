@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.comparison.exact import picoseconds
-from marin_profile.comparison.matching import Side
+from marin_profile.comparison.matching import OpTime
 from marin_profile.facts.device_time import kept_steps
 from marin_profile.schema import OpGroup, ProfileSummary, StepAccount
 
@@ -54,9 +54,9 @@ class SideAccount:
         ]
 
     @property
-    def ops(self) -> list[Side]:
+    def ops(self) -> list[OpTime]:
         return [
-            Side(group, self.owned(group))
+            OpTime(group, self.owned(group))
             for group in self.groups
             if group.canonical_name != REMAINDER
         ]

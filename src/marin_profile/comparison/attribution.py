@@ -19,23 +19,23 @@ from marin_profile.comparison.exact import (
     change_fields,
     microseconds,
     picoseconds,
-    share,
+    ratio,
 )
 from marin_profile.comparison.matching import (
     ONLY_AFTER,
     ONLY_BEFORE,
     SAME_KIND,
-    Match,
-    Side,
+    OpMatch,
+    OpTime,
     match_ops,
-    total,
+    total_time,
 )
 from marin_profile.comparison.model import (
     Attribution,
-    OpRow,
+    OpChange,
     OpSide,
     OpSplit,
-    RegionRow,
+    RegionChange,
     RegionSplit,
     Split,
     SplitRow,
@@ -50,8 +50,14 @@ from marin_profile.events.classify import (
 )
 from marin_profile.events.scopes import SEPARATOR
 
-IDLE, LAUNCH, NO_SCOPE, REST, OTHERS = "(idle)", "(launch)", "(no scope)", "(rest)", "(others)"
-NO_FAMILY = "(no family)"
+IDLE_ROW, LAUNCH_ROW, NO_SCOPE_ROW, REST_ROW, OTHERS_ROW = (
+    "(idle)",
+    "(launch)",
+    "(no scope)",
+    "(rest)",
+    "(others)",
+)
+NO_FAMILY_ROW = "(no family)"
 MOST_OPS = 5
 TERM_OF_GROUP = {
     GROUP_COMPUTE: "compute",
@@ -60,7 +66,7 @@ TERM_OF_GROUP = {
     GROUP_UNKNOWN: "unattributed ops",
 }
 
-Part = tuple[Fraction | None, Fraction | None]
+BeforeAfter = tuple[Fraction | None, Fraction | None]
 R = TypeVar("R", bound=SplitRow)
 
 
@@ -73,11 +79,11 @@ def attribute(before: SideAccount, after: SideAccount, top_k: int) -> Attributio
     )
 
 
-def _delta(part: Part) -> Fraction:
+def _delta(part: BeforeAfter) -> Fraction:
     return (part[1] or Fraction(0)) - (part[0] or Fraction(0))
 
 
-def _rounded(parts: Sequence[Part], before: SideAccount, after: SideAccount) -> list[int]:
+def _rounded(parts: Sequence[BeforeAfter], before: SideAccount, after: SideAccount) -> list[int]:
     """The parts' deltas as picoseconds that sum to the target's. What summaries beyond 2**53 ps
     lose by rounding goes to the largest part."""
     deltas = [_delta(part) for part in parts]
@@ -88,10 +94,10 @@ def _rounded(parts: Sequence[Part], before: SideAccount, after: SideAccount) -> 
     return apportion(deltas)
 
 
-def _idle_parts(before: SideAccount, after: SideAccount) -> dict[str, Part]:
-    parts: dict[str, Part] = {IDLE: (before.term("idle"), after.term("idle"))}
+def _idle_parts(before: SideAccount, after: SideAccount) -> dict[str, BeforeAfter]:
+    parts: dict[str, BeforeAfter] = {IDLE_ROW: (before.term("idle"), after.term("idle"))}
     if before.launch:
-        parts[LAUNCH] = (before.term("launch"), after.term("launch"))
+        parts[LAUNCH_ROW] = (before.term("launch"), after.term("launch"))
     return parts
 
 
@@ -118,19 +124,21 @@ def _families(before: SideAccount, after: SideAccount, top_k: int) -> Split:
         for side, known in zip((before, after), sums, strict=True)
     ]
     if any(missing):
-        parts[NO_FAMILY] = (missing[0], missing[1])
+        parts[NO_FAMILY_ROW] = (missing[0], missing[1])
     return Split(**_cut(_rows(parts, before, after), top_k))
 
 
 def _regions(before: SideAccount, after: SideAccount, top_k: int) -> RegionSplit:
     times = compared_times(before.ops, after.ops)
-    found = {SEPARATOR.join(path) or NO_SCOPE: time for path, time in sorted(times.items())}
-    parts: dict[str, Part] = {name: (time.before, time.after) for name, time in found.items()}
+    found = {SEPARATOR.join(path) or NO_SCOPE_ROW: time for path, time in sorted(times.items())}
+    parts: dict[str, BeforeAfter] = {
+        name: (time.before, time.after) for name, time in found.items()
+    }
     parts |= _idle_parts(before, after)
     if before.remainder or after.remainder:
-        parts[REST] = (before.remainder, after.remainder)
+        parts[REST_ROW] = (before.remainder, after.remainder)
     rows = [
-        RegionRow(**dict(row), delta_by_pass=_by_pass(found.get(row.name)))
+        RegionChange(**dict(row), delta_by_pass=_by_pass(found.get(row.name)))
         for row in _rows(parts, before, after)
     ]
     return RegionSplit(**_cut(rows, top_k))
@@ -144,37 +152,44 @@ def _by_pass(time: RegionTime | None) -> dict[str, float]:
 
 def _ops(before: SideAccount, after: SideAccount, top_k: int) -> OpSplit:
     matches = match_ops(before.ops, after.ops)
-    parts: list[Part] = [
-        (total(match.before) if match.before else None, total(match.after) if match.after else None)
+    parts: list[BeforeAfter] = [
+        (
+            total_time(match.before) if match.before else None,
+            total_time(match.after) if match.after else None,
+        )
         for match in matches
     ]
     idle = _idle_parts(before, after)
     left_out = before.remainder or after.remainder
     if left_out:
-        idle[REST] = (before.remainder, after.remainder)
+        idle[REST_ROW] = (before.remainder, after.remainder)
     rounded = _rounded([*parts, *idle.values()], before, after)
     rows = [
         _op_row(match, part, delta, before, after)
         for match, part, delta in zip(matches, parts, rounded, strict=False)
     ]
     for (name, part), delta in zip(idle.items(), rounded[len(parts) :], strict=True):
-        rows.append(OpRow(match=name.strip("()"), **_row_fields(name, part, delta, before, after)))
-    rest = [row for row in rows if row.match in (ONLY_BEFORE, ONLY_AFTER, REST.strip("()"))]
+        rows.append(
+            OpChange(match=name.strip("()"), **_row_fields(name, part, delta, before, after))
+        )
+    rest = [row for row in rows if row.match in (ONLY_BEFORE, ONLY_AFTER, REST_ROW.strip("()"))]
     loose = [row for row in rows if row.match == SAME_KIND]
     return OpSplit(
         **_cut(rows, top_k),
-        rest=_sum(REST, rest, _target(before, after)),
+        rest=_sum(REST_ROW, rest, _target(before, after)),
         loose=_sum("(same kind)", loose, _target(before, after)),
         matches=dict(sorted(Counter(row.match for row in rows).items())),
     )
 
 
-def _op_row(match: Match, part: Part, delta: int, before: SideAccount, after: SideAccount) -> OpRow:
+def _op_row(
+    match: OpMatch, part: BeforeAfter, delta: int, before: SideAccount, after: SideAccount
+) -> OpChange:
     leading = max(match.before or match.after, key=lambda side: (side.time, side.key)).group
     name = leading.canonical_name
     if match.how == SAME_KIND:
         name = f"(other {TERM_OF_GROUP[kind_group(leading.category)]})"
-    return OpRow(
+    return OpChange(
         match=match.how,
         before_ops=_op_sides(match.before, before),
         after_ops=_op_sides(match.after, after),
@@ -186,7 +201,7 @@ def _op_row(match: Match, part: Part, delta: int, before: SideAccount, after: Si
     )
 
 
-def _op_sides(sides: Iterable[Side], account: SideAccount) -> list[OpSide]:
+def _op_sides(sides: Iterable[OpTime], account: SideAccount) -> list[OpSide]:
     ordered = sorted(sides, key=lambda side: (-side.time, side.key))
     return [
         OpSide(
@@ -204,18 +219,22 @@ def _op_sides(sides: Iterable[Side], account: SideAccount) -> list[OpSide]:
     ]
 
 
-def _count(sides: Sequence[Side], account: SideAccount) -> float | None:
+def _count(sides: Sequence[OpTime], account: SideAccount) -> float | None:
     counts = [side.group.account_count for side in sides]
     known = [count for count in counts if count is not None]
     return round(sum(known) / account.divisor, 6) if known else None
 
 
-def _by_name(before: Mapping[str, Fraction], after: Mapping[str, Fraction]) -> dict[str, Part]:
+def _by_name(
+    before: Mapping[str, Fraction], after: Mapping[str, Fraction]
+) -> dict[str, BeforeAfter]:
     names = sorted({*before, *after})
     return {name: (before.get(name), after.get(name)) for name in names}
 
 
-def _rows(parts: Mapping[str, Part], before: SideAccount, after: SideAccount) -> list[SplitRow]:
+def _rows(
+    parts: Mapping[str, BeforeAfter], before: SideAccount, after: SideAccount
+) -> list[SplitRow]:
     rounded = _rounded(list(parts.values()), before, after)
     return [
         SplitRow(**_row_fields(name, part, delta, before, after))
@@ -224,11 +243,11 @@ def _rows(parts: Mapping[str, Part], before: SideAccount, after: SideAccount) ->
 
 
 def _row_fields(
-    name: str, part: Part, delta: int, before: SideAccount, after: SideAccount
+    name: str, part: BeforeAfter, delta: int, before: SideAccount, after: SideAccount
 ) -> dict[str, Any]:
     return {
         "name": name,
-        "share_of_target": share(_delta(part), _target(before, after)),
+        "share_of_target": ratio(_delta(part), _target(before, after)),
         **change_fields(*part, delta),
     }
 
@@ -250,7 +269,7 @@ def _cut(rows: Sequence[R], top_k: int) -> dict[str, Any]:
     )
     others = None
     if len(ordered) > top_k:
-        others = _sum(OTHERS, ordered[top_k:], None)
+        others = _sum(OTHERS_ROW, ordered[top_k:], None)
     return {"rows": ordered[:top_k], "others": others, "total_rows": len(ordered)}
 
 

@@ -1,15 +1,15 @@
-"""Can the two be compared? Asked before anything is.
+"""Can the two be compared? Asked before they are.
 
-Contract: every doubt is a sentence with both values. "blocking" where a difference between the two
-would not be a change of the program's speed; "note" for what a reader should know. That a run, a
-commit or a configuration differ is what a comparison is for, and no doubt.
+Contract: every caveat is one sentence, with both values where the two differ. It is "blocking"
+where a difference in step time might not be a change of the program's speed, else a "note". A
+different run, commit or configuration is what a comparison is for, and no caveat.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from marin_profile.comparison.model import Comparability, Doubt
+from marin_profile.comparison.model import Caveat, Comparability
 from marin_profile.facts.device_time import kept_steps
 from marin_profile.schema import ProfileSummary
 
@@ -22,7 +22,7 @@ LONGEST_RATIO = 2
 def comparability(before: ProfileSummary, after: ProfileSummary) -> Comparability:
     digest = before.trace_provenance.trace_sha256
     same = digest is not None and digest == after.trace_provenance.trace_sha256
-    doubts = [
+    caveats = [
         *_device_work(before, after),
         *_machines(before, after),
         *_steps(before, after),
@@ -31,19 +31,19 @@ def comparability(before: ProfileSummary, after: ProfileSummary) -> Comparabilit
         *_provenance(before, after),
         *_coverage(before, after),
     ]
-    blocked = any(doubt.severity == "blocking" for doubt in doubts)
-    return Comparability(same_capture=same, comparable=not same and not blocked, doubts=doubts)
+    blocked = any(caveat.severity == "blocking" for caveat in caveats)
+    return Comparability(same_capture=same, comparable=not same and not blocked, caveats=caveats)
 
 
-def _blocking(about: str, sentence: str) -> Doubt:
-    return Doubt(about=about, severity="blocking", sentence=sentence)
+def _blocking(about: str, sentence: str) -> Caveat:
+    return Caveat(about=about, severity="blocking", sentence=sentence)
 
 
-def _note(about: str, sentence: str) -> Doubt:
-    return Doubt(about=about, severity="note", sentence=sentence)
+def _note(about: str, sentence: str) -> Caveat:
+    return Caveat(about=about, severity="note", sentence=sentence)
 
 
-def _device_work(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
+def _device_work(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     for side, summary in (("before", before), ("after", after)):
         if summary.trace_overview.suspected_truncation:
             yield _blocking("truncation", f"The {side} trace is cut: its figures are lower bounds.")
@@ -51,7 +51,7 @@ def _device_work(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doub
             yield _blocking("host_only", f"The {side} profile shows no device work.")
 
 
-def _machines(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
+def _machines(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     one, two = before.run_metadata, after.run_metadata
     for about, noun, b, a in (
         ("hardware", "Hardware", one.hardware_type, two.hardware_type),
@@ -73,7 +73,7 @@ def _machines(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
             yield _note(about, f"{noun} differs: {_pair(b, a)}.")
 
 
-def _steps(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
+def _steps(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     one, two = before.step_time, after.step_time
     for side, summary in (("before", before), ("after", after)):
         if not kept_steps(summary):
@@ -92,7 +92,7 @@ def _steps(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
         )
 
 
-def _bases(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
+def _bases(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     for noun, b, a in (
         (
             "Duration basis",
@@ -112,7 +112,7 @@ def _bases(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
         )
 
 
-def _windows(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
+def _windows(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     b, a = kept_steps(before), kept_steps(after)
     if b == 1 or a == 1:
         yield _note("window", f"One step has no statistics; kept steps: {_pair(b, a)}.")
@@ -123,7 +123,7 @@ def _windows(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
         yield _note("window", f"Number of warm-up steps left out differs: {_pair(b, a)}.")
 
 
-def _provenance(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
+def _provenance(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     digests = [s.trace_provenance.trace_sha256 for s in (before, after)]
     if None in digests:
         yield _note(
@@ -139,7 +139,7 @@ def _provenance(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt
         yield _note("format", f"The summaries were read from other formats: {formats}.")
 
 
-def _coverage(before: ProfileSummary, after: ProfileSummary) -> Iterator[Doubt]:
+def _coverage(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     one, two = before.coverage, after.coverage
     if one is None or two is None:
         if one is not two:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from marin_profile.comparison.account import SideAccount
-from marin_profile.comparison.exact import change, change_fields, plain_change
+from marin_profile.comparison.exact import change_fields, change_of, plain_change
 from marin_profile.comparison.model import (
-    BandwidthRow,
+    BandwidthChange,
     Change,
-    CollectiveRow,
-    GapRow,
-    InclusiveRegion,
-    StepRow,
+    CollectiveChange,
+    GapChange,
+    InclusiveRegionChange,
+    StepChange,
 )
 from marin_profile.comparison.regions import inclusive_times
 from marin_profile.events.classify import canonical_name
@@ -29,10 +29,10 @@ _MEASURES: tuple[tuple[str, Callable[[Step], float | None]], ...] = (
 )
 
 
-def step_rows(before: ProfileSummary, after: ProfileSummary) -> list[StepRow]:
+def step_changes(before: ProfileSummary, after: ProfileSummary) -> list[StepChange]:
     """Median, p90 and mean of the kept steps, over all and class by class; of one step its length
     alone."""
-    rows: list[StepRow] = []
+    rows: list[StepChange] = []
     for measure, value in _MEASURES:
         rows += _statistics(measure, None, _stats(before, measure), _stats(after, measure))
         for name in _classes(before, after):
@@ -85,7 +85,7 @@ def quantile(ordered: Sequence[float], share: Fraction) -> float:
 
 def _statistics(
     measure: str, name: str | None, before: DurationStats | None, after: DurationStats | None
-) -> list[StepRow]:
+) -> list[StepChange]:
     rows = []
     for statistic in ("median", "p90", "mean"):
         values = [
@@ -97,7 +97,7 @@ def _statistics(
         if values == [None, None]:
             continue
         rows.append(
-            StepRow(
+            StepChange(
                 measure=measure,
                 step_class=name,
                 statistic=statistic,
@@ -109,10 +109,12 @@ def _statistics(
     return rows
 
 
-def inclusive_regions(before: SideAccount, after: SideAccount) -> list[InclusiveRegion]:
+def inclusive_region_changes(
+    before: SideAccount, after: SideAccount
+) -> list[InclusiveRegionChange]:
     """Every region with all below it, the largest changes first."""
     rows = [
-        InclusiveRegion(path=SEPARATOR.join(path), **change_fields(time.before, time.after))
+        InclusiveRegionChange(path=SEPARATOR.join(path), **change_fields(time.before, time.after))
         for path, time in sorted(inclusive_times(before.ops, after.ops).items())
     ]
     return sorted(
@@ -121,7 +123,7 @@ def inclusive_regions(before: SideAccount, after: SideAccount) -> list[Inclusive
     )
 
 
-def collective_rows(before: SideAccount, after: SideAccount) -> list[CollectiveRow]:
+def collective_changes(before: SideAccount, after: SideAccount) -> list[CollectiveChange]:
     """Per kind: exposed and overlapped time. Kinds that run at the same time may sum to more than
     the ledger's term."""
     sides = (before, after)
@@ -142,10 +144,10 @@ def collective_rows(before: SideAccount, after: SideAccount) -> list[CollectiveR
             for side in sides
             for durations in [getattr(side.account, name)]
         ]
-        return change(values[0], values[1])
+        return change_of(values[0], values[1])
 
     rows = [
-        CollectiveRow(
+        CollectiveChange(
             collective=kind,
             exposed=of("exposed_communication_by_kind", kind),
             overlapped=of("overlapped_communication_by_kind", kind),
@@ -155,7 +157,7 @@ def collective_rows(before: SideAccount, after: SideAccount) -> list[CollectiveR
     return sorted(rows, key=lambda row: (-abs(row.exposed.delta or 0), row.collective))
 
 
-def bandwidth_rows(before: ProfileSummary, after: ProfileSummary) -> list[BandwidthRow]:
+def bandwidth_changes(before: ProfileSummary, after: ProfileSummary) -> list[BandwidthChange]:
     """Per (kind, group size) whose bandwidth at least one side tells."""
     sides = [
         {
@@ -170,7 +172,7 @@ def bandwidth_rows(before: ProfileSummary, after: ProfileSummary) -> list[Bandwi
     for key in keys:
         one, two = sides[0].get(key), sides[1].get(key)
         rows.append(
-            BandwidthRow(
+            BandwidthChange(
                 collective=key[0],
                 group_size=key[1],
                 algorithm_gbps=plain_change(
@@ -182,7 +184,7 @@ def bandwidth_rows(before: ProfileSummary, after: ProfileSummary) -> list[Bandwi
     return rows
 
 
-def gap_rows(before: SideAccount, after: SideAccount) -> list[GapRow]:
+def gap_changes(before: SideAccount, after: SideAccount) -> list[GapChange]:
     """Idle time by the canonical name of the op that it ends at, which survives renumbering."""
     sums: list[dict[str, tuple[int, Fraction]]] = []
     for side in (before, after):
@@ -200,7 +202,7 @@ def gap_rows(before: SideAccount, after: SideAccount) -> list[GapRow]:
     for name in sorted({*sums[0], *sums[1]}):
         one, two = sums[0].get(name), sums[1].get(name)
         rows.append(
-            GapRow(
+            GapChange(
                 name=name,
                 before_count=one and round(one[0] / before.divisor, 6),
                 after_count=two and round(two[0] / after.divisor, 6),

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from marin_profile.base.times import PS_PER_US
 from marin_profile.comparison.model import Change
-
-PS_PER_US = 1_000_000
 
 
 def picoseconds(microseconds: float) -> int:
@@ -24,7 +23,7 @@ def microseconds(value: Fraction | int) -> float:
     return round(value) / PS_PER_US
 
 
-def change(before: Fraction | None, after: Fraction | None, delta: int | None = None) -> Change:
+def change_of(before: Fraction | None, after: Fraction | None, delta: int | None = None) -> Change:
     return Change(**change_fields(before, after, delta))
 
 
@@ -38,7 +37,7 @@ def change_fields(
         "before": None if before is None else microseconds(before),
         "after": None if after is None else microseconds(after),
         "delta": microseconds(exact if delta is None else delta),
-        "relative": _ratio(exact, before) if after is not None else None,
+        "relative": ratio(exact, before) if after is not None else None,
     }
 
 
@@ -51,16 +50,13 @@ def plain_change(before: float | None, after: float | None) -> Change:
         before=before,
         after=after,
         delta=round(float(exact), 6),
-        relative=_ratio(exact, Fraction(before)),
+        relative=ratio(exact, Fraction(before)),
     )
 
 
-def _ratio(part: Fraction, whole: Fraction | None) -> float | None:
+def ratio(part: Fraction, whole: Fraction | None) -> float | None:
+    """Six decimals; None where the whole is 0 or not known."""
     return round(float(part / whole), 6) if whole else None
-
-
-def share(part: Fraction, whole: Fraction) -> float | None:
-    return _ratio(part, whole)
 
 
 def apportion(parts: Sequence[Fraction]) -> list[int]:

@@ -44,7 +44,7 @@ LARGEST_RATIO = 5
 
 
 @dataclass(frozen=True)
-class Side:
+class OpTime:
     """One op group of one side; `time` is owned time per step and device."""
 
     group: OpGroup
@@ -63,35 +63,35 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Match:
+class OpMatch:
     """Ops that correspond; an empty side where there is no partner."""
 
     how: str
-    before: tuple[Side, ...] = ()
-    after: tuple[Side, ...] = ()
+    before: tuple[OpTime, ...] = ()
+    after: tuple[OpTime, ...] = ()
 
     @cached_property
     def delta(self) -> Fraction:
-        return total(self.after) - total(self.before)
+        return total_time(self.after) - total_time(self.before)
 
     @cached_property
     def size(self) -> Fraction:
-        return total(self.before) + total(self.after)
+        return total_time(self.before) + total_time(self.after)
 
     @cached_property
     def order(self) -> tuple[tuple[str, ...], ...]:
         return tuple(side.key for side in self.sides)
 
     @property
-    def sides(self) -> tuple[Side, ...]:
+    def sides(self) -> tuple[OpTime, ...]:
         return (*self.before, *self.after)
 
 
-def total(sides: Iterable[Side]) -> Fraction:
+def total_time(sides: Iterable[OpTime]) -> Fraction:
     return sum((side.time for side in sides), Fraction(0))
 
 
-def match_ops(before: Sequence[Side], after: Sequence[Side]) -> list[Match]:
+def match_ops(before: Sequence[OpTime], after: Sequence[OpTime]) -> list[OpMatch]:
     """Every op of both sides in exactly one match; in the order of their keys."""
     state = _State(sorted(before, key=lambda side: side.key), sorted(after, key=lambda s: s.key))
     state.pair(_full_key, EXACT)
@@ -109,8 +109,8 @@ def match_ops(before: Sequence[Side], after: Sequence[Side]) -> list[Match]:
         state.pair(_region_key(depth), REPLACED, alike=True)
         state.join(_region_key(depth), REPLACED, (REPLACED,), smaller=True)
     state.pair(_kind_key, SAME_KIND, alike=True)
-    lone = [Match(ONLY_BEFORE, before=(side,)) for side in state.before]
-    lone += [Match(ONLY_AFTER, after=(side,)) for side in state.after]
+    lone = [OpMatch(ONLY_BEFORE, before=(side,)) for side in state.before]
+    lone += [OpMatch(ONLY_AFTER, after=(side,)) for side in state.after]
     return sorted(state.matches + lone, key=lambda match: match.order)
 
 
@@ -121,9 +121,9 @@ Key = Callable[[OpGroup], Hashable]
 class _State:
     """What is matched, and what is left of both sides."""
 
-    before: list[Side]
-    after: list[Side]
-    matches: list[Match] = field(default_factory=list)
+    before: list[OpTime]
+    after: list[OpTime]
+    matches: list[OpMatch] = field(default_factory=list)
 
     def pair(self, key: Key, how: str, *, alike: bool = False) -> None:
         """What is left on both sides with the same key is a match; key None takes no part. `alike`:
@@ -132,10 +132,10 @@ class _State:
         shared = {
             name
             for name in left.keys() & right.keys()
-            if not alike or _alike(total(left[name]), total(right[name]))
+            if not alike or _alike(total_time(left[name]), total_time(right[name]))
         }
         for name in sorted(shared, key=repr):
-            found = Match(how, tuple(left[name]), tuple(right[name]))
+            found = OpMatch(how, tuple(left[name]), tuple(right[name]))
             self.matches.append(replace(found, how=RENUMBERED) if _renumbered(found) else found)
         self.before = [side for side in self.before if key(side.group) not in shared]
         self.after = [side for side in self.after if key(side.group) not in shared]
@@ -147,7 +147,7 @@ class _State:
             for name in {key(side.group) for side in match.sides}:
                 homes.setdefault(name, []).append(at)
 
-        def absorbed(side: Side, sign: int) -> bool:
+        def absorbed(side: OpTime, sign: int) -> bool:
             name = key(side.group)
             moved = [
                 at
@@ -173,7 +173,7 @@ class _State:
             if match.how in into and len(names) == 1:
                 homes.setdefault(names.pop(), []).append(at)
 
-        def joined(side: Side, *, is_before: bool) -> bool:
+        def joined(side: OpTime, *, is_before: bool) -> bool:
             name = key(side.group)
             fitting = [
                 at
@@ -188,16 +188,16 @@ class _State:
         self.before = [side for side in self.before if not joined(side, is_before=True)]
         self.after = [side for side in self.after if not joined(side, is_before=False)]
 
-    def _add(self, at: int, side: Side, how: str, *, is_before: bool) -> None:
+    def _add(self, at: int, side: OpTime, how: str, *, is_before: bool) -> None:
         match = self.matches[at]
-        self.matches[at] = Match(
+        self.matches[at] = OpMatch(
             how,
             (*match.before, side) if is_before else match.before,
             match.after if is_before else (*match.after, side),
         )
 
 
-def _renumbered(match: Match) -> bool:
+def _renumbered(match: OpMatch) -> bool:
     if match.how != EXACT:
         return False
     (one,), (two,) = match.before, match.after
@@ -208,8 +208,8 @@ def _alike(one: Fraction, two: Fraction) -> bool:
     return max(one, two) <= LARGEST_RATIO * min(one, two)
 
 
-def _by_key(sides: Iterable[Side], key: Key) -> dict[Hashable, list[Side]]:
-    found: dict[Hashable, list[Side]] = {}
+def _by_key(sides: Iterable[OpTime], key: Key) -> dict[Hashable, list[OpTime]]:
+    found: dict[Hashable, list[OpTime]] = {}
     for side in sides:
         name = key(side.group)
         if name is not None:

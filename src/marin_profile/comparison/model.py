@@ -15,10 +15,10 @@ from pydantic import Field
 
 from marin_profile.schema import Record, canonical_json
 
-SCHEMA_VERSION = "profile_comparison.v1"
+COMPARISON_SCHEMA = "profile_comparison.v1"
 
 
-class Side(Record):
+class ComparedCapture(Record):
     """What is known of one of the two captures. `kept_steps`: how many the figures rest on."""
 
     source_path: str
@@ -38,9 +38,9 @@ class Side(Record):
     jax_version: str | None = None
 
 
-class Doubt(Record):
-    """Why the two may not be comparable. "blocking": a difference between them is no change of the
-    program's speed; "note": a reader should know."""
+class Caveat(Record):
+    """A reason why the two may not be comparable. "blocking": what differs is not the program's
+    speed, or is not known to be; "note": the reader should know."""
 
     about: str
     severity: Literal["blocking", "note"]
@@ -48,16 +48,16 @@ class Doubt(Record):
 
 
 class Comparability(Record):
-    """`same_capture`: both summaries are of the same bytes. `comparable`: they are not, and nothing
-    blocks."""
+    """`same_capture`: both summaries are of the same bytes. `comparable`: they are not, and no
+    caveat is blocking. In JSON the caveats are called `doubts`."""
 
     same_capture: bool
     comparable: bool
-    doubts: list[Doubt] = Field(default_factory=list)
+    caveats: list[Caveat] = Field(default_factory=list, alias="doubts")
 
     @property
-    def blocking(self) -> list[Doubt]:
-        return [doubt for doubt in self.doubts if doubt.severity == "blocking"]
+    def blocking(self) -> list[Caveat]:
+        return [caveat for caveat in self.caveats if caveat.severity == "blocking"]
 
 
 class Change(Record):
@@ -92,7 +92,7 @@ class SplitRow(Change):
     share_of_target: float | None = None
 
 
-class RegionRow(SplitRow):
+class RegionChange(SplitRow):
     """Owned time of the ops that stand in this region itself, not below it (the scope path without
     its leaf); `delta_by_pass` splits the delta."""
 
@@ -113,7 +113,7 @@ class OpSide(Record):
     duration: float
 
 
-class OpRow(SplitRow):
+class OpChange(SplitRow):
     """Matched ops; `match` says how (see `matching`), "only_before" and "only_after" that there is
     no partner, "idle" and "launch" that the time is no op's. The largest ops of each side are
     listed; counts are executions per step and device of all."""
@@ -136,7 +136,7 @@ class Split(Record):
 
 
 class RegionSplit(Split):
-    rows: list[RegionRow] = Field(default_factory=list)  # type: ignore[assignment]
+    rows: list[RegionChange] = Field(default_factory=list)  # type: ignore[assignment]
 
 
 class OpSplit(Split):
@@ -144,7 +144,7 @@ class OpSplit(Split):
     rest = target. `loose` sums the rows that are matched by their kind alone. `matches` counts the
     rows of each way of matching."""
 
-    rows: list[OpRow] = Field(default_factory=list)  # type: ignore[assignment]
+    rows: list[OpChange] = Field(default_factory=list)  # type: ignore[assignment]
     rest: SplitRow
     loose: SplitRow
     matches: dict[str, int] = Field(default_factory=dict)
@@ -159,7 +159,7 @@ class Attribution(Record):
     ops: OpSplit
 
 
-class StepRow(Change):
+class StepChange(Change):
     """A statistic of the kept steps' lengths, of all or of one class (`step_class`). `measure`:
     period, duration or critical_path."""
 
@@ -170,13 +170,13 @@ class StepRow(Change):
     after_count: int | None = None
 
 
-class InclusiveRegion(Change):
+class InclusiveRegionChange(Change):
     """Owned time of a region and all below it."""
 
     path: str
 
 
-class CollectiveRow(Record):
+class CollectiveChange(Record):
     """One kind of collective."""
 
     collective: str
@@ -184,7 +184,7 @@ class CollectiveRow(Record):
     overlapped: Change
 
 
-class BandwidthRow(Record):
+class BandwidthChange(Record):
     """One (kind, group size) over the whole captures; GB/s, nccl-tests convention."""
 
     collective: str
@@ -193,7 +193,7 @@ class BandwidthRow(Record):
     bus_gbps: Change
 
 
-class GapRow(Change):
+class GapChange(Change):
     """Idle time before the ops of one canonical name; counts per step and device."""
 
     name: str
@@ -205,19 +205,19 @@ class Comparison(Record):
     """The whole comparison. Without a `target` (`cannot_attribute` says why) there is no
     attribution, and lists that need it are empty."""
 
-    schema_version: str = SCHEMA_VERSION
-    before: Side
-    after: Side
+    schema_version: str = COMPARISON_SCHEMA
+    before: ComparedCapture
+    after: ComparedCapture
     comparability: Comparability
     target: Target | None = None
     cannot_attribute: str | None = None
     attribution: Attribution | None = None
-    step_time: list[StepRow] = Field(default_factory=list)
-    regions: list[InclusiveRegion] = Field(default_factory=list)
+    step_time: list[StepChange] = Field(default_factory=list)
+    regions: list[InclusiveRegionChange] = Field(default_factory=list)
     total_regions: int = 0
-    collectives: list[CollectiveRow] = Field(default_factory=list)
-    bandwidth: list[BandwidthRow] = Field(default_factory=list)
-    gaps: list[GapRow] = Field(default_factory=list)
+    collectives: list[CollectiveChange] = Field(default_factory=list)
+    bandwidth: list[BandwidthChange] = Field(default_factory=list)
+    gaps: list[GapChange] = Field(default_factory=list)
     total_gaps: int = 0
     units: dict[str, str] = Field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from marin_profile.comparison.matching import LEAST_MOVED, Side, region_of, scope_path
+from marin_profile.comparison.matching import LEAST_MOVED, OpTime, region_of, scope_path
 
 Path = tuple[str, ...]
 NOTHING = Fraction(0)
@@ -40,12 +40,12 @@ class RegionTime:
             self.by_pass[name] = self.by_pass.get(name, NOTHING) + delta
 
 
-def own_times(before: Iterable[Side], after: Iterable[Side]) -> dict[Path, RegionTime]:
+def own_times(before: Iterable[OpTime], after: Iterable[OpTime]) -> dict[Path, RegionTime]:
     """By the region that each op stands in; () holds ops without a scope."""
     return _times(before, after, lambda path: [path])
 
 
-def inclusive_times(before: Iterable[Side], after: Iterable[Side]) -> dict[Path, RegionTime]:
+def inclusive_times(before: Iterable[OpTime], after: Iterable[OpTime]) -> dict[Path, RegionTime]:
     """Every region with all below it."""
     return _times(before, after, prefixes)
 
@@ -55,7 +55,7 @@ def prefixes(path: Path) -> list[Path]:
 
 
 def _times(
-    before: Iterable[Side], after: Iterable[Side], regions: Callable[[Path], list[Path]]
+    before: Iterable[OpTime], after: Iterable[OpTime], regions: Callable[[Path], list[Path]]
 ) -> dict[Path, RegionTime]:
     before, after = list(before), list(after)
     known = {above for side in (*before, *after) for above in prefixes(region_of(side.group.scope))}
@@ -74,7 +74,7 @@ def _times(
     return found
 
 
-def compared_times(before: Iterable[Side], after: Iterable[Side]) -> dict[Path, RegionTime]:
+def compared_times(before: Iterable[OpTime], after: Iterable[OpTime]) -> dict[Path, RegionTime]:
     """Own times with rewritten regions counted in the ones above them."""
     before, after = list(before), list(after)
     own, inclusive = own_times(before, after), inclusive_times(before, after)

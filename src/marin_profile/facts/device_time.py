@@ -24,6 +24,8 @@ from marin_profile.schema import (
 
 NOT_STATED = "not stated"
 SPARSE_CORE = "sparsecore"
+# What a step's length measures: from its start to the next one's, or to its own end.
+PERIOD, DURATION = "period", "duration"
 
 
 class Part(Row, frozen=True, kw_only=True):
@@ -176,7 +178,7 @@ def step_length(summary: ProfileSummary) -> tuple[str, DurationStats] | None:
         and period.median is not None
         and (kept_steps(summary) > 1 or duration.median is None)
     ):
-        return "period", period
+        return PERIOD, period
     if duration.median is not None:
-        return "duration", duration
+        return DURATION, duration
     return None

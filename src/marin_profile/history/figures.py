@@ -1,6 +1,6 @@
 """A history's figures as one JSON document.
 
-Contract: `figures` holds every number that the terminal and the page show. Times of steps are
+Contract: `history_figures` holds every number that the terminal and the page show. Step times are
 microseconds; shifts, slopes and noise are natural logs (0.05 is about 5 %); six decimals, so that a
 p below 5e-7 reads 0.
 """
@@ -17,7 +17,7 @@ from marin_profile.history.record import HistoryRecord
 from marin_profile.history.store import History
 from marin_profile.history.trends import Group, groups_of
 
-SCHEMA_VERSION = "profile_history_trends.v1"
+HISTORY_FIGURES_SCHEMA = "profile_history_trends.v1"
 _POINT_FIELDS = (
     "time",
     "time_source",
@@ -34,10 +34,10 @@ _POINT_FIELDS = (
 )
 
 
-def figures(history: History, *, tail: int = 20) -> dict[str, Any]:
+def history_figures(history: History, *, tail: int = 20) -> dict[str, Any]:
     """`tail`: how many of the last points each group holds; the rest speaks for all of them."""
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": HISTORY_FIGURES_SCHEMA,
         "num_records": len(history.records),
         "problems": list(history.problems),
         "groups": [_group(group, tail) for group in groups_of(history)],

@@ -17,14 +17,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from marin_profile.facts.device_time import step_length
+from marin_profile.facts.device_time import DURATION, PERIOD, step_length
 from marin_profile.schema import EPOCH_UTC, ProfileSummary, Record, canonical_json
 
-SCHEMA_VERSION = "profile_history.v1"
-MOST_STEPS = 1000
+HISTORY_SCHEMA = "profile_history.v1"
+STEPS_KEPT = 1000
 
-PERIOD, DURATION = "period", "duration"
-NO_STEPS, UNKNOWN = "none", "unknown"
+NO_STEP_TIME, NOT_RECORDED = "none", "unknown"
 
 _STAMP = re.compile(r"(?:^|/)(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?:/|$)")
 
@@ -73,9 +72,9 @@ class HistoryRecord(Record):
     (n - 1), `median`, `p90` speak for all. `step_classes` names the class of each of `steps`, and
     is empty without classes."""
 
-    schema_version: str = SCHEMA_VERSION
+    schema_version: str = HISTORY_SCHEMA
     time: str = EPOCH_UTC
-    time_source: str = UNKNOWN
+    time_source: str = NOT_RECORDED
     recorded_at_utc: str | None = None
     label: str | None = None
     hardware_type: str | None = None
@@ -92,7 +91,7 @@ class HistoryRecord(Record):
     suspected_truncation: bool = False
     step_source: str | None = None
     annotation: str | None = None
-    time_basis: str = UNKNOWN
+    time_basis: str = NOT_RECORDED
     num_steps: int = 0
     log_mean: float | None = None
     log_sd: float | None = None
@@ -148,10 +147,10 @@ def record_of(
     run, step_time, breakdown = summary.run_metadata, summary.step_time, summary.time_breakdown
     time, time_source = _time_of(summary)
     length = step_length(summary)
-    basis = length[0] if length else NO_STEPS
+    basis = length[0] if length else NO_STEP_TIME
     kept = _kept_steps(summary, basis)
     logs = [math.log(value) for value, _ in kept]
-    classes = tuple(name for _, name in kept[:MOST_STEPS])
+    classes = tuple(name for _, name in kept[:STEPS_KEPT])
     return HistoryRecord(
         time=time,
         time_source=time_source,
@@ -177,7 +176,7 @@ def record_of(
         log_sd=_sample_sd(logs),
         median=length[1].median if length else None,
         p90=length[1].p90 if length else None,
-        steps=tuple(value for value, _ in kept[:MOST_STEPS]),
+        steps=tuple(value for value, _ in kept[:STEPS_KEPT]),
         step_classes=classes if any(classes) else (),
         duration_basis=breakdown.duration_basis,
         window=breakdown.basis,
@@ -209,7 +208,7 @@ def utc(text: str | None) -> str | None:
 
 def _kept_steps(summary: ProfileSummary, basis: str) -> list[tuple[float, str | None]]:
     """(time, class) of the kept steps whose time on this basis is known."""
-    if basis == NO_STEPS:
+    if basis == NO_STEP_TIME:
         return []
     kept = [step for step in summary.step_time.steps if step.kept]
     timed = [(getattr(step, basis), step.step_class) for step in kept]
@@ -227,7 +226,7 @@ def _time_of(summary: ProfileSummary) -> tuple[str, str]:
         if folder:
             return folder, "folder"
     generated = utc(summary.generated_at_utc)
-    return (generated, "summary") if generated else (EPOCH_UTC, UNKNOWN)
+    return (generated, "summary") if generated else (EPOCH_UTC, NOT_RECORDED)
 
 
 def _sample_sd(values: list[float]) -> float | None:

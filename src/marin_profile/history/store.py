@@ -23,8 +23,8 @@ from pydantic import ValidationError
 
 from marin_profile.base.errors import NotFoundError, UsageError
 from marin_profile.base.storage import files_below, is_url, open_file, plain, read_files, write_file
-from marin_profile.history.older import is_older_line, record_of_older_line
-from marin_profile.history.record import SCHEMA_VERSION, HistoryRecord
+from marin_profile.history.legacy_lines import is_legacy_line, record_of_legacy_line
+from marin_profile.history.record import HISTORY_SCHEMA, HistoryRecord
 
 _SUFFIX = ".json"
 _HASH_DIGITS = 16
@@ -216,11 +216,11 @@ def _parse(content: bytes) -> HistoryRecord | str:
         return "it is torn or damaged, not JSON"
     if not isinstance(data, dict):
         return "it holds no record"
-    is_ours = data.get("schema_version") == SCHEMA_VERSION
-    if not is_ours and not is_older_line(data):
-        return f"its schema_version is {data.get('schema_version')!r}, not {SCHEMA_VERSION!r}"
+    is_ours = data.get("schema_version") == HISTORY_SCHEMA
+    if not is_ours and not is_legacy_line(data):
+        return f"its schema_version is {data.get('schema_version')!r}, not {HISTORY_SCHEMA!r}"
     try:
-        record = HistoryRecord.model_validate(data) if is_ours else record_of_older_line(data)
+        record = HistoryRecord.model_validate(data) if is_ours else record_of_legacy_line(data)
         record.to_line()
     except ValidationError as error:
         first = error.errors()[0]

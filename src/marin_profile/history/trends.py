@@ -19,12 +19,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from marin_profile.history.change_points import ChangePoint, change_points
-from marin_profile.history.record import UNKNOWN, Configuration, HistoryRecord, record_of
+from marin_profile.history.record import NOT_RECORDED, Configuration, HistoryRecord, record_of
 from marin_profile.history.store import History
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict.noise import NoiseFloor, noise_floor
-
-FAIL = "fail"
+from marin_profile.verdict.rules import FAIL
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def _named(configuration: Configuration) -> Configuration:
 
 
 def _group(configuration: Configuration, records: Sequence[HistoryRecord]) -> Group:
-    statuses = Counter(record.status or UNKNOWN for record in records)
+    statuses = Counter(record.status or NOT_RECORDED for record in records)
     points = _points(records)
     logs = _logs(points)
     is_known = configuration.is_known
@@ -114,7 +113,7 @@ def _points(records: Iterable[HistoryRecord]) -> list[HistoryRecord]:
     seen: set[str] = set()
     points = []
     for record in records:
-        if record.log_median is None or record.time_source == UNKNOWN:
+        if record.log_median is None or record.time_source == NOT_RECORDED:
             continue
         if record.trace_sha256 is not None:
             if record.trace_sha256 in seen:

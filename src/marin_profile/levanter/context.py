@@ -23,14 +23,14 @@ from marin_profile.capture.filenames import CONTEXT_FILE
 if TYPE_CHECKING:
     from marin_profile.levanter.trace import Trace
 
-MOST_STEPS = 1000
+STEP_TIMES_KEPT = 1000
 FEWEST_QUIET_STEPS = 5
 # A window is representative if its median step is that near the median of the other steps.
 REPRESENTATIVE_WITHIN = 0.10
 
 
 def _newest() -> deque[tuple[int, float]]:
-    return deque(maxlen=MOST_STEPS)
+    return deque(maxlen=STEP_TIMES_KEPT)
 
 
 @dataclass
@@ -64,7 +64,7 @@ class CaptureNotes:
 
     def settle(self, times: StepTimes) -> None:
         """Judge the window by the steps that are known by now."""
-        self._judgement = judged(self.profiled, times.quiet)
+        self._judgement = judge_window(self.profiled, times.quiet)
 
     def context(self, times: StepTimes) -> ProfileContext:
         return ProfileContext(
@@ -79,14 +79,16 @@ class CaptureNotes:
                 _rounded(self.trace.start_seconds),
                 _rounded(self.trace.stop_seconds),
             ),
-            judgement=self._judgement or judged(self.profiled, times.quiet),
+            judgement=self._judgement or judge_window(self.profiled, times.quiet),
             window=_described(self.profiled),
             outside=_described(times.quiet),
             outside_while_ingesting=_described(times.while_ingesting),
         )
 
 
-def judged(profiled: Sequence[tuple[int, float]], quiet: Sequence[tuple[int, float]]) -> Judgement:
+def judge_window(
+    profiled: Sequence[tuple[int, float]], quiet: Sequence[tuple[int, float]]
+) -> Judgement:
     """Whether the window stands for the run.
 
     The first profiled step also carries the start of the tracers: it counts only if it is alone.

@@ -21,10 +21,10 @@ from marin_profile.base.text import (
 )
 from marin_profile.comparison.model import (
     Change,
+    ComparedCapture,
     Comparison,
-    OpRow,
+    OpChange,
     OpSide,
-    Side,
     Split,
     SplitRow,
 )
@@ -90,7 +90,7 @@ def _answer(comparison: Comparison) -> list[str]:
     lines = [f"**{prose(comparison_headline(comparison), None)}**"]
     state = comparison.comparability
     if not state.same_capture and state.blocking:
-        why = " ".join(prose(doubt.sentence) for doubt in state.blocking)
+        why = " ".join(prose(caveat.sentence) for caveat in state.blocking)
         lines += ["", f"**The two are not comparable, so this is no verdict:** {why}"]
     lines += largest_parts(comparison)
     target = comparison.target
@@ -127,13 +127,13 @@ def _leading(split: Split) -> list[SplitRow]:
 def _name(row: SplitRow) -> str:
     if row.name.startswith("("):
         return prose(row.name)
-    if not isinstance(row, OpRow):
+    if not isinstance(row, OpChange):
         return code(row.name)
     manner = ", ".join(filter(None, (_collective(row), row.match.replace("_", " "), _pass(row))))
     return f"{_op_names(row)} ({prose(manner)})"
 
 
-def _collective(row: OpRow) -> str:
+def _collective(row: OpChange) -> str:
     """Of a row of one kind of collective, that kind, unless its ops' names say so."""
     ops = (*row.before_ops, *row.after_ops)
     kinds = {op.category for op in ops}
@@ -141,13 +141,13 @@ def _collective(row: OpRow) -> str:
     return kind if kind in COLLECTIVES and any(kind not in op.canonical_name for op in ops) else ""
 
 
-def _pass(row: OpRow) -> str:
+def _pass(row: OpChange) -> str:
     """Where all the row's ops are in one pass that has a name."""
     passes = {op.pass_ for op in (*row.before_ops, *row.after_ops)}
     return (passes.pop() or "") if len(passes) == 1 and "other" not in passes else ""
 
 
-def _op_names(row: OpRow) -> str:
+def _op_names(row: OpChange) -> str:
     before, after = _side_names(row.before_ops), _side_names(row.after_ops)
     if not row.before_ops or not row.after_ops:
         return before or after
@@ -208,15 +208,15 @@ def _comparability(comparison: Comparison) -> list[str]:
     if state.same_capture:
         lines.append("**Same capture: there is nothing to compare.**")
     lines += [
-        f"- {'**Not comparable:** ' if doubt.severity == 'blocking' else ''}{prose(doubt.sentence)}"
-        for doubt in state.doubts
+        f"- {'**Not comparable:** ' if one.severity == 'blocking' else ''}{prose(one.sentence)}"
+        for one in state.caveats
     ]
     if not lines:
         lines.append("Yes: nothing speaks against it.")
     return [*lines, "", *table(["", "before", "after"], rows, "lll")]
 
 
-def _fact(side: Side, name: str) -> str:
+def _fact(side: ComparedCapture, name: str) -> str:
     value = getattr(side, name)
     if value is None:
         return NOT_KNOWN
@@ -243,16 +243,16 @@ def _ops(comparison: Comparison) -> list[str]:
     split = comparison.attribution.ops
     rows = []
     for row in _all(split):
-        named = _op_names(row) if isinstance(row, OpRow) and row.match not in _NO_OPS else None
-        if isinstance(row, OpRow) and row.match == "same_kind":
+        named = _op_names(row) if isinstance(row, OpChange) and row.match not in _NO_OPS else None
+        if isinstance(row, OpChange) and row.match == "same_kind":
             named = f"{prose(row.name)}: {_op_names(row)}"
-        elif named and isinstance(row, OpRow) and _collective(row):
+        elif named and isinstance(row, OpChange) and _collective(row):
             named += f" ({_collective(row)})"
         rows.append(
             [
                 named or prose(row.name),
-                prose(row.match.replace("_", " ")) if isinstance(row, OpRow) else "",
-                prose(_pass(row)) if isinstance(row, OpRow) else "",
+                prose(row.match.replace("_", " ")) if isinstance(row, OpChange) else "",
+                prose(_pass(row)) if isinstance(row, OpChange) else "",
                 _scope(row),
                 *_calls(row),
                 *_change(row),
@@ -277,7 +277,7 @@ def _ops(comparison: Comparison) -> list[str]:
 
 
 def _calls(row: SplitRow) -> list[str]:
-    if not isinstance(row, OpRow):
+    if not isinstance(row, OpChange):
         return ["", ""]
     return [_count(row.before_count), _count(row.after_count)]
 
@@ -290,7 +290,7 @@ _NO_OPS = ("idle", "launch", "rest")
 
 
 def _scope(row: SplitRow) -> str:
-    if not isinstance(row, OpRow) or row.match == "same_kind":
+    if not isinstance(row, OpChange) or row.match == "same_kind":
         return ""
     scopes = [ops[0].scope for ops in (row.before_ops, row.after_ops) if ops and ops[0].scope]
     return " → ".join(code(scope) for scope in dict.fromkeys(scopes) if scope)

@@ -13,7 +13,7 @@ from marin_profile.reports.comparison import (
     largest_parts,
 )
 from marin_profile.schema import ProfileSummary
-from marin_profile.verdict.model import Assessment, Check, Side
+from marin_profile.verdict.model import Assessment, Check, SideStepTimes
 
 MOST_ADVICE = 3
 
@@ -58,7 +58,7 @@ def _how_sure(assessment: Assessment) -> list[str]:
     return [*lines, *([""] if reasons else []), *(f"- {prose(one, None)}" for one in reasons)]
 
 
-def _size(side: Side) -> str:
+def _size(side: SideStepTimes) -> str:
     return f"{plural(side.captures, 'capture')} with {plural(side.steps, 'step')}"
 
 

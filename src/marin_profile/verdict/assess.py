@@ -19,9 +19,9 @@ from marin_profile.base.errors import UsageError
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import planning, sentence
 from marin_profile.verdict.checks import DECIMALS, row_of, warning_checks
-from marin_profile.verdict.estimate import Change, alike, change_of_location
-from marin_profile.verdict.inputs import Measured, basis_of, measure, objections
-from marin_profile.verdict.model import Assessment, Check, Needed, Noise, Side, Thresholds
+from marin_profile.verdict.estimate import ChangeEstimate, alike, change_of_location
+from marin_profile.verdict.inputs import CaptureSeries, capture_series, objections, shared_basis
+from marin_profile.verdict.model import Assessment, Check, Needed, Noise, SideStepTimes, Thresholds
 from marin_profile.verdict.noise import NoiseFloor
 from marin_profile.verdict.rules import FAIL, INCONCLUSIVE, WARN, Bounds, as_percent, statuses
 from marin_profile.verdict.series import LEAST_STEPS, Series
@@ -50,11 +50,11 @@ def assess(
         raise UsageError("Name at least one summary before and one after.")
     thresholds = thresholds or Thresholds()
     reasons = [*not_comparable, *objections(before, after)]
-    basis = basis_of([*before, *after])
+    basis = shared_basis([*before, *after])
     if basis is None:
         reasons = reasons or ["no step length is known on both sides"]
         return _blocked(reasons, _unmeasured(before), _unmeasured(after), thresholds)
-    sides = [[measure(summary, basis) for summary in side] for side in (before, after)]
+    sides = [[capture_series(summary, basis) for summary in side] for side in (before, after)]
     if reasons:
         described = [_side([one.lengths for one in side], None) for side in sides]
         return _blocked(reasons, described[0], described[1], thresholds, basis=basis)
@@ -62,8 +62,8 @@ def assess(
 
 
 def _judge(
-    before: Sequence[Measured],
-    after: Sequence[Measured],
+    before: Sequence[CaptureSeries],
+    after: Sequence[CaptureSeries],
     thresholds: Thresholds,
     basis: str,
     noise: NoiseFloor | None,
@@ -135,8 +135,8 @@ def _warns(name: str, checks: Sequence[tuple[Check, Bounds | None]]) -> bool:
 
 def _blocked(
     reasons: Sequence[str],
-    before: Side,
-    after: Side,
+    before: SideStepTimes,
+    after: SideStepTimes,
     thresholds: Thresholds,
     *,
     basis: str | None = None,
@@ -158,7 +158,10 @@ def _blocked(
 
 
 def _needed(
-    change: Change, threshold: float, steps: Sequence[Sequence[Series]], noise: NoiseFloor | None
+    change: ChangeEstimate,
+    threshold: float,
+    steps: Sequence[Sequence[Series]],
+    noise: NoiseFloor | None,
 ) -> Needed:
     estimate, limit = float(change.estimate[0]), math.log1p(threshold / 100.0)
     error = float(change.standard_error[0])
@@ -205,9 +208,9 @@ def _reasons(
     return found
 
 
-def _side(lengths: Sequence[Series], step_time: float | None) -> Side:
+def _side(lengths: Sequence[Series], step_time: float | None) -> SideStepTimes:
     """`step_time` None: not located, since it is not compared."""
-    return Side(
+    return SideStepTimes(
         captures=len(lengths),
         steps=sum(series.steps for series in lengths),
         steps_per_capture=[series.steps for series in lengths],
@@ -222,6 +225,6 @@ def _quantile(lengths: Sequence[Series], probability: float) -> float:
     return round(math.exp(math.fsum(logs) / len(logs)), DECIMALS)
 
 
-def _unmeasured(side: Sequence[ProfileSummary]) -> Side:
+def _unmeasured(side: Sequence[ProfileSummary]) -> SideStepTimes:
     kept = [sum(step.kept for step in summary.step_time.steps) for summary in side]
-    return Side(captures=len(side), steps=sum(kept), steps_per_capture=kept)
+    return SideStepTimes(captures=len(side), steps=sum(kept), steps_per_capture=kept)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marin_profile.verdict.estimate import Change, change_of_location, change_of_quantile
-from marin_profile.verdict.inputs import Measured
+from marin_profile.verdict.estimate import ChangeEstimate, change_of_location, change_of_quantile
+from marin_profile.verdict.inputs import CaptureSeries
 from marin_profile.verdict.model import Check, Thresholds
 from marin_profile.verdict.noise import NoiseFloor
 from marin_profile.verdict.rules import (
@@ -30,10 +30,10 @@ NOT_JUDGED = "not judged"
 
 
 def warning_checks(
-    before: Sequence[Measured],
-    after: Sequence[Measured],
+    before: Sequence[CaptureSeries],
+    after: Sequence[CaptureSeries],
     thresholds: Thresholds,
-    change: Change,
+    change: ChangeEstimate,
     noise: NoiseFloor | None,
 ) -> list[tuple[Check, Bounds | None]]:
     """The checks that can warn, each with its bounds where they are known."""

@@ -27,7 +27,7 @@ ALL_STEPS = ""
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangeEstimate:
     """`between`: the error stands on captures (and the noise floor), not on steps."""
 
     before: Floats
@@ -48,7 +48,7 @@ class Change:
 
 def change_of_location(
     before: Sequence[Series], after: Sequence[Series], noise: NoiseFloor | None = None
-) -> Change:
+) -> ChangeEstimate:
     """The change of the typical value; like classes of steps against like."""
     before, after = alike(before, after)
     weights = _weights([*before, *after])
@@ -70,7 +70,7 @@ def change_of_quantile(
     probability: float,
     phi: Floats,
     noise: NoiseFloor | None = None,
-) -> Change:
+) -> ChangeEstimate:
     """The change of a quantile's logarithm, over all steps; `phi`: the steps' autocorrelation."""
 
     def of(series: Series) -> _Located:
@@ -112,7 +112,7 @@ class _Located:
 
 def _combine(
     before: Sequence[_Located], after: Sequence[_Located], phi: Floats, noise: NoiseFloor | None
-) -> Change:
+) -> ChangeEstimate:
     sides = [np.mean([one.value for one in side], axis=0) for side in (before, after)]
     within = _within(before, after)
     between = _between(before, after, noise)
@@ -125,7 +125,7 @@ def _combine(
             np.where(on_captures, wide, narrow)
             for wide, narrow in zip(between, within, strict=True)
         )
-    return Change(sides[0], sides[1], error, freedom, on_captures, phi)
+    return ChangeEstimate(sides[0], sides[1], error, freedom, on_captures, phi)
 
 
 def _within(before: Sequence[_Located], after: Sequence[_Located]) -> tuple[Floats, Floats]:

@@ -15,15 +15,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marin_profile.facts.device_time import SPARSE_CORE, headline_window, ledger_rows
+from marin_profile.facts.device_time import (
+    DURATION,
+    PERIOD,
+    SPARSE_CORE,
+    headline_window,
+    ledger_rows,
+)
 from marin_profile.schema import ProfileSummary, Step
 from marin_profile.verdict.series import Series
 
-PERIOD, DURATION = "period", "duration"
-
 
 @dataclass(frozen=True)
-class Measured:
+class CaptureSeries:
     """One capture: log step lengths (microseconds), and shares per step (None: no ledger)."""
 
     lengths: Series
@@ -65,7 +69,7 @@ def _problem(summary: ProfileSummary) -> str | None:
     return None
 
 
-def basis_of(summaries: Sequence[ProfileSummary]) -> str | None:
+def shared_basis(summaries: Sequence[ProfileSummary]) -> str | None:
     """The step length that every capture knows; None if there is none."""
     for basis in (PERIOD, DURATION):
         if all(_usable(summary, basis) for summary in summaries):
@@ -73,7 +77,7 @@ def basis_of(summaries: Sequence[ProfileSummary]) -> str | None:
     return None
 
 
-def measure(summary: ProfileSummary, basis: str) -> Measured:
+def capture_series(summary: ProfileSummary, basis: str) -> CaptureSeries:
     steps = _usable(summary, basis)
     lengths = Series(
         np.log([[_length(step, basis) or 0.0 for step in steps]]),
@@ -84,9 +88,9 @@ def measure(summary: ProfileSummary, basis: str) -> Measured:
         (step.step_class or "", *_shares(step, basis, devices)) for step in steps if step.ledger
     ]
     if not shares:
-        return Measured(lengths, None, None)
+        return CaptureSeries(lengths, None, None)
     classes, communication, stall = zip(*shares, strict=True)
-    return Measured(
+    return CaptureSeries(
         lengths, Series(np.array([communication]), classes), Series(np.array([stall]), classes)
     )
 

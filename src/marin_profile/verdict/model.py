@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from marin_profile.schema import Record, canonical_json
 
-SCHEMA_VERSION = "profile_verdict.v1"
+VERDICT_SCHEMA = "profile_verdict.v1"
 
 Status = Literal["pass", "warn", "fail", "inconclusive"]
 
@@ -29,7 +29,7 @@ class Thresholds(Record):
     max_stall_share_regression_abs: float = Field(default=0.05, ge=0)
 
 
-class Side(Record):
+class SideStepTimes(Record):
     """The step times of one side; of several captures the geometric means of each one's.
 
     `step_time` is what the change is a change of: the trimmed mean of the log step times, like
@@ -79,15 +79,15 @@ class Assessment(Record):
     """The verdict. `basis` is the step length that was compared; `error_from` tells whether the
     interval stands on the steps within the captures or on captures against each other."""
 
-    schema_version: str = SCHEMA_VERSION
+    schema_version: str = VERDICT_SCHEMA
     status: Status
     confidence: Literal["likely", "confirmed"]
     sentence: str
     reasons: tuple[str, ...] = ()
     basis: Literal["period", "duration"] | None = None
     error_from: Literal["steps", "captures"] | None = None
-    before: Side
-    after: Side
+    before: SideStepTimes
+    after: SideStepTimes
     change_pct: float | None = None
     interval_pct: tuple[float, float] | None = None
     lower_bound_pct: float | None = None

@@ -17,8 +17,8 @@ from marin_profile.verdict.series import LEAST_STEPS
 from marin_profile.verdict.student import t_quantile
 
 ADVISED_STEPS = 25
-MOST_STEPS = 10_000
-MOST_CAPTURES = 100
+MOST_STEPS_NEEDED = 10_000
+MOST_CAPTURES_NEEDED = 100
 
 Error = Callable[[int], tuple[float, float]]  # number a side -> standard error, df
 
@@ -42,9 +42,9 @@ def steps_needed(
     def scaled(count: int) -> tuple[float, float]:
         return error * math.sqrt(now / count), max(1.0, freedom * count / now)
 
-    count = _least(scaled, estimate, threshold, min(steps) + 1, MOST_STEPS)
+    count = _least(scaled, estimate, threshold, min(steps) + 1, MOST_STEPS_NEEDED)
     if count is None:
-        return Needed(sentence=_hopeless(MOST_STEPS, "steps"))
+        return Needed(sentence=_hopeless(MOST_STEPS_NEEDED, "steps"))
     return Needed(steps_per_side=count, sentence=f"about {count:,} steps a side would settle it")
 
 
@@ -61,9 +61,9 @@ def captures_needed(
     def scaled(count: int) -> tuple[float, float]:
         return spread * math.sqrt(2.0 / count), max(1.0, 2.0 * (count - 1) + repeats)
 
-    count = _least(scaled, estimate, threshold, max(2, min(captures) + 1), MOST_CAPTURES)
+    count = _least(scaled, estimate, threshold, max(2, min(captures) + 1), MOST_CAPTURES_NEEDED)
     if count is None:
-        return Needed(sentence=_hopeless(MOST_CAPTURES, "captures"))
+        return Needed(sentence=_hopeless(MOST_CAPTURES_NEEDED, "captures"))
     return Needed(
         captures_per_side=count, sentence=f"about {count:,} captures a side would settle it"
     )

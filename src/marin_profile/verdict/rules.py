@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.verdict.estimate import CERTAIN, INTERVAL, Change
+from marin_profile.verdict.estimate import CERTAIN, INTERVAL, ChangeEstimate
 from marin_profile.verdict.student import Floats
 
 FAIL, WARN, PASS, INCONCLUSIVE = "fail", "warn", "pass", "inconclusive"
@@ -46,13 +46,13 @@ class Bounds:
         return np.asarray(self.high < threshold)
 
 
-def as_difference(change: Change) -> Bounds:
+def as_difference(change: ChangeEstimate) -> Bounds:
     estimate = change.estimate
     near, far = change.half_width(INTERVAL), change.half_width(CERTAIN)
     return Bounds(estimate, estimate - near, estimate + near, estimate - far, estimate + far)
 
 
-def as_percent(change: Change) -> Bounds:
+def as_percent(change: ChangeEstimate) -> Bounds:
     """Of a change of logarithms."""
     logs = as_difference(change)
     with np.errstate(over="ignore"):  # no finite bound then

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_profile.base.text import plural
-from marin_profile.verdict.model import Check, Needed, Side
+from marin_profile.verdict.model import Check, Needed, SideStepTimes
 from marin_profile.verdict.rules import FAIL, INCONCLUSIVE, PASS, WARN
 
 NAMES = {
@@ -28,7 +28,7 @@ def blocked(reasons: Sequence[str], needed: Needed | None) -> str:
 def judged(
     status: str,
     confidence: str,
-    sides: tuple[Side, Side],
+    sides: tuple[SideStepTimes, SideStepTimes],
     error_from: str,
     checks: Sequence[Check],
     needed: Needed | None,

@@ -53,39 +53,39 @@ class Series:
         return int(self.values.shape[1])
 
     @cached_property
-    def parts(self) -> dict[str, Part]:
+    def by_class(self) -> dict[str, ClassSteps]:
         found = {}
         for name in sorted(set(self.classes)):
             columns = np.flatnonzero([one == name for one in self.classes])
-            found[name] = _part(self.values[:, columns], columns)
+            found[name] = _class_steps(self.values[:, columns], columns)
         return found
 
     @cached_property
     def residuals(self) -> Floats:
         """(runs, steps): winsorised values about the mean of those of their class."""
         whole = np.empty_like(self.values)
-        for part in self.parts.values():
+        for part in self.by_class.values():
             whole[:, part.columns] = part.residuals
         return whole
 
     def location(self, weights: Mapping[str, float]) -> Floats:
-        return np.asarray(sum(weights[name] * part.mean for name, part in self.parts.items()))
+        return np.asarray(sum(weights[name] * part.mean for name, part in self.by_class.items()))
 
     def location_variance(self, weights: Mapping[str, float], phi: Floats) -> Floats:
         """NaN where the steps are too few to tell."""
-        free = self.steps - len(self.parts)
+        free = self.steps - len(self.by_class)
         if free < 1 or self.steps < LEAST_STEPS:
             return np.full(len(self.values), np.nan)
         square = sum(
-            (part.residuals**2).sum(axis=1) * part.inflation for part in self.parts.values()
+            (part.residuals**2).sum(axis=1) * part.inflation for part in self.by_class.values()
         )
-        share = sum(weights[name] ** 2 / len(part.columns) for name, part in self.parts.items())
+        share = sum(weights[name] ** 2 / len(part.columns) for name, part in self.by_class.items())
         # About a mean estimated from them, values that hang together spread less than they do.
         unbiased = square / (free + 1.0 - mean_variance_factor(phi, free + 1.0))
         return np.asarray(unbiased * mean_variance_factor(phi, self.steps) * share)
 
     def degrees_of_freedom(self, phi: Floats) -> Floats:
-        counted = sum(part.counted - LOST for part in self.parts.values())
+        counted = sum(part.counted - LOST for part in self.by_class.values())
         return np.asarray(max(counted, 0.5) / (1.0 + PHI_COST * (1.0 + phi) / (1.0 - phi)))
 
     def log_quantile(self, probability: float) -> Floats:
@@ -107,7 +107,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Part:
+class ClassSteps:
     """The steps of one class: their columns, how many count, the trimmed mean, the winsorised
     values about their mean, and what these lack of the variance that the trimmed mean stands on."""
 
@@ -118,7 +118,7 @@ class Part:
     inflation: float
 
 
-def _part(values: Floats, columns: NDArray[np.int64]) -> Part:
+def _class_steps(values: Floats, columns: NDArray[np.int64]) -> ClassSteps:
     steps = len(columns)
     low, high = trimmed(steps)
     counted = steps - low - high
@@ -126,7 +126,7 @@ def _part(values: Floats, columns: NDArray[np.int64]) -> Part:
     # From the lowest that counts, so that equal values give exactly their value and no residual.
     base = ordered[:, [low]]
     winsorised = np.clip(values, base, ordered[:, [steps - 1 - high]]) - base
-    return Part(
+    return ClassSteps(
         columns=columns,
         counted=counted,
         mean=base[:, 0] + (ordered[:, low : steps - high] - base).mean(axis=1),

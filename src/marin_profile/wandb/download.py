@@ -28,7 +28,7 @@ from marin_profile.wandb.artifacts import (
     config_hash,
     summary_artifact_name,
 )
-from marin_profile.wandb.names import Target, artifact_target, run_target_of
+from marin_profile.wandb.names import WandbTarget, artifact_target, run_target_of
 from marin_profile.wandb.session import connect, remote_errors
 
 _PROFILER_FOLDER = "profiler"
@@ -79,7 +79,7 @@ def with_metadata(summary: ProfileSummary, metadata: RunMetadata) -> ProfileSumm
 # Artifacts
 
 
-def _fetch_artifact(target: Target, root: Path) -> Fetched:
+def _fetch_artifact(target: WandbTarget, root: Path) -> Fetched:
     api = connect()
     artifact = _find_artifact(api, target)
     if artifact.type == SUMMARY_TYPE:
@@ -95,7 +95,7 @@ def _fetch_artifact(target: Target, root: Path) -> Fetched:
     return _capture(artifact, run, root)
 
 
-def _find_artifact(api: Any, target: Target) -> Any:
+def _find_artifact(api: Any, target: WandbTarget) -> Any:
     with remote_errors(f"The artifact {target.path}"):
         return api.artifact(target.path)
 
@@ -193,7 +193,7 @@ def _download(artifact: Any, folder: Path) -> None:
 # Runs
 
 
-def _fetch_run(target: Target, alias: str | None, root: Path) -> Fetched:
+def _fetch_run(target: WandbTarget, alias: str | None, root: Path) -> Fetched:
     api = connect(target.base_url)
     with remote_errors(f"The run {target.path}"):
         run = api.run(target.path)
@@ -241,7 +241,7 @@ def _published_elsewhere(api: Any, run: Any, alias: str | None) -> Any | None:
     entity, project, run_id = run.path
     name = f"{summary_artifact_name(run_id)}:{alias or 'latest'}"
     try:
-        artifact = _find_artifact(api, Target(entity, project, name))
+        artifact = _find_artifact(api, WandbTarget(entity, project, name))
     except NotFoundError:
         return None
     return artifact if artifact.type == SUMMARY_TYPE else None

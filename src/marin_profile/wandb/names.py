@@ -22,7 +22,7 @@ _PUBLIC_HOSTS = (
 
 
 @dataclass(frozen=True)
-class Target:
+class WandbTarget:
     """A run, or an artifact with its alias, as the user named it. `base_url`: of a full URL."""
 
     entity: str | None
@@ -37,17 +37,19 @@ class Target:
 
 def artifact_target(
     text: str, *, entity: str | None = None, project: str | None = None, alias: str | None = None
-) -> Target:
+) -> WandbTarget:
     """`[[entity/]project/]name[:alias]`; the options fill in what is not there."""
     parts = text.strip().split("/")
     name, colon, own_alias = parts[-1].partition(":")
     if len(parts) > 3 or not all(parts) or not name or (colon and not own_alias):
         raise UsageError(f"{text!r} is no artifact; name it as entity/project/name:alias.")
     place = _place(parts[:-1], entity, project, f"The artifact {text!r}")
-    return Target(*place, f"{name}:{own_alias or alias or 'latest'}")
+    return WandbTarget(*place, f"{name}:{own_alias or alias or 'latest'}")
 
 
-def run_target_of(text: str, *, entity: str | None = None, project: str | None = None) -> Target:
+def run_target_of(
+    text: str, *, entity: str | None = None, project: str | None = None
+) -> WandbTarget:
     """A run id, `entity/project/run_id`, or the URL of the run's page."""
     text = text.strip()
     if "://" in text:
@@ -57,14 +59,14 @@ def run_target_of(text: str, *, entity: str | None = None, project: str | None =
         del parts[2]
     if not 1 <= len(parts) <= 3:
         raise UsageError(f"{text!r} is no run; name its id, entity/project/run_id, or its URL.")
-    return Target(*_place(parts[:-1], entity, project, f"The run {text!r}"), parts[-1])
+    return WandbTarget(*_place(parts[:-1], entity, project, f"The run {text!r}"), parts[-1])
 
 
 def is_public(url: str) -> bool:
     return urlsplit(url).hostname in _PUBLIC_HOSTS
 
 
-def _run_of_url(url: str) -> Target:
+def _run_of_url(url: str) -> WandbTarget:
     address = urlsplit(url)
     parts = [unquote(part) for part in address.path.split("/") if part]
     at = len(parts) - parts[::-1].index("runs") - 1 if "runs" in parts else 0
@@ -72,9 +74,9 @@ def _run_of_url(url: str) -> Target:
         raise UsageError(f"{url} is no run's page; it should end in entity/project/runs/run_id.")
     entity, project, run_id = parts[at - 2], parts[at - 1], parts[at + 1]
     if is_public(url):
-        return Target(entity, project, run_id, _PUBLIC_API)
+        return WandbTarget(entity, project, run_id, _PUBLIC_API)
     prefix = "".join(f"/{part}" for part in parts[: at - 2])
-    return Target(entity, project, run_id, f"{address.scheme}://{address.netloc}{prefix}")
+    return WandbTarget(entity, project, run_id, f"{address.scheme}://{address.netloc}{prefix}")
 
 
 def _place(

@@ -1,8 +1,8 @@
 """Lines that `marin.profiling`'s track wrote, read as records.
 
-Contract: such a line knows the newer capture's median and p90 but not what they measure, nor its
-steps, hardware or config. Its basis is "unknown", so that it joins no noise floor; its time is when
-the line was written.
+Contract: such a line holds the median and p90 of the capture after the change, but not what they
+measure, nor its steps, hardware or config. Its basis is "unknown", so it joins no noise floor; its
+time is when the line was written.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from marin_profile.history.record import UNKNOWN, HistoryRecord, utc
+from marin_profile.history.record import NOT_RECORDED, HistoryRecord, utc
 from marin_profile.schema import EPOCH_UTC
 
 
-def is_older_line(data: dict[str, Any]) -> bool:
+def is_legacy_line(data: dict[str, Any]) -> bool:
     return isinstance(data.get("assessment"), dict) and isinstance(data.get("after"), dict)
 
 
-def record_of_older_line(data: dict[str, Any]) -> HistoryRecord:
+def record_of_legacy_line(data: dict[str, Any]) -> HistoryRecord:
     after, assessment = data["after"], data["assessment"]
     comparison = _map(assessment.get("comparison"))
     step_time = _map(comparison.get("step_time"))
@@ -26,7 +26,7 @@ def record_of_older_line(data: dict[str, Any]) -> HistoryRecord:
     recorded = utc(_text(data.get("recorded_at_utc")))
     return HistoryRecord(
         time=recorded or EPOCH_UTC,
-        time_source="recorded" if recorded else UNKNOWN,
+        time_source="recorded" if recorded else NOT_RECORDED,
         recorded_at_utc=recorded,
         label=_text(data.get("label")),
         run_path=_text(after.get("run_path")),
