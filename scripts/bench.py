@@ -32,6 +32,14 @@ import bench_callback
 import bench_repeats
 import bench_verdict
 
+from marin_profile.readers.protobuf import (
+    WIRE_BYTES,
+    WIRE_FIXED32,
+    WIRE_FIXED64,
+    WIRE_VARINT,
+    read_varint,
+)
+
 CAPTURE = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00"
 QUESTION = "top 5 ops by exclusive time"
 PERIOD_PS = 100_000_000_000_000  # longer than the capture, so that repeats do not overlap
@@ -203,36 +211,26 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
-
-
 def _fields(data: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
     """(number, varint value, content, raw field) of a message without fixed-width groups."""
     at = 0
     while at < len(data):
         begin = at
-        tag, at = _read_varint(data, at)
+        tag, at = read_varint(data, at)
         number, wire = tag >> 3, tag & 7
         value, content = 0, b""
-        if wire == 0:
-            value, at = _read_varint(data, at)
+        if wire == WIRE_VARINT:
+            value, at = read_varint(data, at)
         else:
-            length, at = _read_varint(data, at) if wire == 2 else ({1: 8, 5: 4}[wire], at)
+            fixed = {WIRE_FIXED64: 8, WIRE_FIXED32: 4}.get(wire)
+            length, at = (fixed, at) if fixed else read_varint(data, at)
             content = data[at : at + length]
             at += length
         yield number, value, content, data[begin:at]
 
 
 def _message(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
+    return _varint(number << 3 | WIRE_BYTES) + _varint(len(content)) + content
 
 
 def repeat_xplane(raw: bytes, events: int) -> bytes:

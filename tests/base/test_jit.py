@@ -41,7 +41,7 @@ def test_without_any_folder_there_is_a_warning_and_a_result(no_place, monkeypatc
     file.touch()
     monkeypatch.setattr(tempfile, "tempdir", str(file))
     with pytest.warns(RuntimeWarning, match="no folder is writable"):
-        compiled = jit.borrowing(add)
+        compiled = jit.jit_no_alloc(add)
     assert compiled(2, 3) == 5
 
 

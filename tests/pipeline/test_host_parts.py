@@ -8,7 +8,7 @@ import pytest
 from builders_capture import leave_capture
 from marin_profile.capture.sources import Capture, resolve
 from marin_profile.pipeline import SummarizeOptions, read_host, summarize_capture
-from marin_profile.pipeline.host_parts import HostRead, decode, encode
+from marin_profile.pipeline.host_parts import HostRead, decode_host, encode_host
 
 MADE = {"tool_version": "1.2", "warmup_steps": 1}
 
@@ -20,9 +20,9 @@ def read(folder: Path) -> tuple[Capture, HostRead]:
 
 
 def there_and_back(found: HostRead) -> HostRead:
-    data = encode(found, **MADE)
-    back = decode(data, **MADE)
-    assert encode(back, **MADE) == data
+    data = encode_host(found, **MADE)
+    back = decode_host(data, **MADE)
+    assert encode_host(back, **MADE) == data
     return back
 
 
@@ -54,16 +54,16 @@ def test_program_ids_of_64_bits_survive(tmp_path):
 @pytest.mark.parametrize("damage", [b"", b"\x81\xa1a", b"no part", bytes(100)])
 def test_damage_is_refused(damage):
     with pytest.raises(ValueError, match="no host part"):
-        decode(damage, **MADE)
+        decode_host(damage, **MADE)
 
 
 def test_a_cut_part_is_refused_wherever_it_is_cut(tmp_path):
     leave_capture(tmp_path)
     _, found = read(tmp_path)
-    data = encode(found, **MADE)
+    data = encode_host(found, **MADE)
     for length in range(0, len(data) - 1, 37):
         with pytest.raises(ValueError, match="no host part"):
-            decode(data[:length], **MADE)
+            decode_host(data[:length], **MADE)
 
 
 @pytest.mark.parametrize("other", [{"tool_version": "1.3"}, {"warmup_steps": 2}])
@@ -71,4 +71,4 @@ def test_a_part_made_otherwise_is_refused(tmp_path, other):
     leave_capture(tmp_path)
     _, found = read(tmp_path)
     with pytest.raises(ValueError, match="another version"):
-        decode(encode(found, **MADE), **(MADE | other))
+        decode_host(encode_host(found, **MADE), **(MADE | other))

@@ -48,7 +48,7 @@ def buffer(text: bytes) -> np.ndarray:
 
 
 class Scan:
-    """One call of `scan_events` on a text, with room for `size` objects."""
+    """One call of `scan_json_events` on a text, with room for `size` objects."""
 
     def __init__(self, text: bytes, size: int = 64) -> None:
         self.text = text
@@ -58,7 +58,7 @@ class Scan:
         self.counts = np.zeros(NUM_COUNTS, np.int64)
         self.lines = json_scan.new_table(64)
         self.ops = json_scan.new_table(64)
-        self.at, self.outcome = json_scan.scan_events(
+        self.at, self.outcome = json_scan.scan_json_events(
             buffer(text),
             0,
             len(text),

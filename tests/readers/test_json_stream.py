@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marin_profile.readers import json_stream
-from marin_profile.readers.json_stream import PADDING, WINDOW, Window
+from marin_profile.readers.json_stream import PADDING, WINDOW, StreamWindow
 
 RNG = np.random.default_rng(0)
 # Compresses to about two thirds, so that it spans several steps.
@@ -26,7 +26,7 @@ class Unseekable(io.BytesIO):
 
 
 def drain(stream: io.BytesIO) -> tuple[bytes, str]:
-    window = Window(stream)
+    window = StreamWindow(stream)
     taken = b""
     while True:
         assert window.offset == len(taken)
@@ -90,7 +90,7 @@ def test_the_stream_is_read_from_where_it_stands() -> None:
 
 def test_more_keeps_what_is_not_consumed() -> None:
     text = bytes(RNG.integers(0, 256, 3 * WINDOW, dtype=np.uint8))
-    window = Window(io.BytesIO(text))
+    window = StreamWindow(io.BytesIO(text))
     window.start = window.end - 10
     assert window.more()
     assert window.bytes_at(0, 10) == text[window.offset : window.offset + 10]
@@ -103,7 +103,7 @@ def test_more_keeps_what_is_not_consumed() -> None:
 
 def test_grow_gives_up_on_an_endless_object(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "MAX_OBJECT", WINDOW)
-    window = Window(io.BytesIO(bytes(5 * WINDOW)))
+    window = StreamWindow(io.BytesIO(bytes(5 * WINDOW)))
     assert window.grow()
     assert not window.grow()
     assert not window.finished

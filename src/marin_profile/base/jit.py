@@ -1,10 +1,10 @@
 """numba's njit as this package uses it: compiled code kept on disk, no GIL while it runs.
 
 Contract
-* `jit` for any loop; `borrowing` for a loop that allocates nothing: its arrays are not reference
-  counted, which at every call would take longer than the work.
-* Where numba finds no place for its cache (read-only install, no home) a private folder below the
-  temporary one serves; where that fails too, caching is off and a warning says so. Never an error.
+* `jit` compiles any loop, `jit_no_alloc` one that allocates no array: without reference counts,
+  which would take longer than the work itself in a small function.
+* Where numba finds no place for its cache (read-only install, no home), a private folder below the
+  temporary one is used; where that fails too, caching is off, with a warning. Never an error.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from numba.core.options import DefaultOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# The option is numba's own: without it the functions are slower, not wrong.
-_BORROWED = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+# No NRT (numba's runtime, which counts references). A private option of numba: without it the
+# functions are slower, not wrong.
+_NO_NRT = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 
 def jit(function: Function) -> Function:
     return _compiled(function, {})
 
 
-def borrowing(function: Function) -> Function:
-    return _compiled(function, _BORROWED)
+def jit_no_alloc(function: Function) -> Function:
+    return _compiled(function, _NO_NRT)
 
 
-def inlined(function: Function) -> Function:
-    """Like `borrowing`, copied into its callers: for a small function in the hottest loop."""
-    return _compiled(function, {**_BORROWED, "inline": "always"})
+def jit_inline(function: Function) -> Function:
+    """Like `jit_no_alloc`, copied into its callers: for a small function in the hottest loop."""
+    return _compiled(function, {**_NO_NRT, "inline": "always"})
 
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:

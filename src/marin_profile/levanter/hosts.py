@@ -20,7 +20,7 @@ from marin_profile.capture.filenames import CONTEXT_FILE, PART_FILE
 from marin_profile.capture.sources import Capture, capture_with
 from marin_profile.levanter.job import Gather
 from marin_profile.pipeline import SummarizeOptions, read_host
-from marin_profile.pipeline.host_parts import HostRead, decode, encode
+from marin_profile.pipeline.host_parts import HostRead, decode_host, encode_host
 from marin_profile.version import package_version
 
 CAPTURE_SUFFIXES = (".xplane.pb", ".trace.json.gz", CONTEXT_FILE)
@@ -32,7 +32,7 @@ def leave_part(capture: Capture) -> HostRead:
     """Read a process's own capture, and write its part beside it. Raises BrokenInputError."""
     (host_file,) = capture.hosts
     found = read_host(host_file, _OPTIONS)
-    data = encode(found, tool_version=package_version(), warmup_steps=_OPTIONS.warmup_steps)
+    data = encode_host(found, tool_version=package_version(), warmup_steps=_OPTIONS.warmup_steps)
     write_file(_part_of(host_file.path), data)
     return found
 
@@ -78,7 +78,7 @@ def _part(path: str) -> HostRead | None:
     try:
         with open_file(_part_of(path)) as stream:
             data = stream.read()
-        return decode(data, tool_version=package_version(), warmup_steps=_OPTIONS.warmup_steps)
+        return decode_host(data, tool_version=package_version(), warmup_steps=_OPTIONS.warmup_steps)
     except (ProfileError, OSError, ValueError):
         return None
 

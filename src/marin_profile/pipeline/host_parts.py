@@ -1,6 +1,6 @@
 """One host's share of a summary as bytes: what processes of a run hand to the one that merges.
 
-Contract: decoding what `encode` made gives an equal HostRead; anything else (another format, a
+Contract: decoding what `encode_host` made gives an equal HostRead; anything else (another format, a
 damaged file, another version of the package) raises ValueError. Nothing in the bytes is run.
 """
 
@@ -33,13 +33,13 @@ class _Stored:
     host_read: HostRead
 
 
-def encode(host_read: HostRead, *, tool_version: str, warmup_steps: int) -> bytes:
+def encode_host(host_read: HostRead, *, tool_version: str, warmup_steps: int) -> bytes:
     return msgspec.msgpack.encode(
         _Stored(tool_version, warmup_steps, host_read), enc_hook=_to_plain
     )
 
 
-def decode(data: bytes, *, tool_version: str, warmup_steps: int) -> HostRead:
+def decode_host(data: bytes, *, tool_version: str, warmup_steps: int) -> HostRead:
     """Raises ValueError unless the part was made in the same way."""
     try:
         stored = msgspec.msgpack.decode(data, type=_Stored, dec_hook=_from_plain)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from marin_profile.events.timeline import Timeline
+if TYPE_CHECKING:
+    from marin_profile.events.timeline import Timeline
 
 # What a trace JSON leaves out of the XPlane that it was made from.
 JSON_LACKS = (

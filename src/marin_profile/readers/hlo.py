@@ -8,12 +8,14 @@ Damage inside a proto gives the instructions read so far.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.events.replica_groups import Groups, iota_groups, mesh_groups
 from marin_profile.events.timeline import HloInstruction
+from marin_profile.readers.protobuf import WIRE_VARINT, read_varint
 from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, walk
 
 Buffer = NDArray[np.uint8]
@@ -40,7 +42,7 @@ def fields(buffer: Buffer, span: Span) -> Iterator[tuple[int, int, Span]]:
     rows, _ = walk(buffer, span[0], span[1])
     for row in rows.tolist():
         value = row[VALUE]
-        if row[WIRE] == 0:
+        if row[WIRE] == WIRE_VARINT:
             yield row[FIELD], value, (0, 0)
         else:
             yield row[FIELD], 0, (value, value + row[LENGTH])
@@ -128,16 +130,13 @@ def _repeated(buffer: Buffer, value: int, span: Span) -> list[int]:
     """A repeated integer, packed or not."""
     if span == (0, 0):
         return [value]
+    content = buffer[span[0] : span[1]].tobytes()
     values = []
-    at, end = span
-    content = buffer[at:end].tolist()
-    result = shift = 0
-    for byte in content:
-        result |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            values.append(result)
-            result = shift = 0
+    at = 0
+    with suppress(ValueError):  # cut
+        while at < len(content):
+            item, at = read_varint(content, at)
+            values.append(item)
     return values
 
 

@@ -49,9 +49,9 @@ from marin_profile.readers.json_scan import (
     find_event,
     known_keys,
     new_table,
-    scan_events,
+    scan_json_events,
 )
-from marin_profile.readers.json_stream import MAX_OBJECT, Window
+from marin_profile.readers.json_stream import MAX_OBJECT, StreamWindow
 from marin_profile.readers.json_text import CUT
 from marin_profile.readers.op_stats import describe_op
 
@@ -125,7 +125,7 @@ class Events:
     lost_tail: int = 0
 
 
-def scan(window: Window) -> Events:
+def scan(window: StreamWindow) -> Events:
     """Read the events array whose first object is at `window.start`; leaves it after the `]`.
 
     `closed`: the end of the array was read. `cut`: the file ends inside the array, with `lost_tail`
@@ -135,7 +135,7 @@ def scan(window: Window) -> Events:
 
 
 class _Scan:
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: StreamWindow) -> None:
         self.window = window
         self.events = Events()
         self.known = known_keys()
@@ -169,7 +169,7 @@ class _Scan:
         self.lines = _with_room(self.lines, int(counts[LINES]))
         self.ops = _with_room(self.ops, int(counts[OPS]))
         counts[[ROWS, NEW_OPS, METAS]] = 0
-        window.start, outcome = scan_events(
+        window.start, outcome = scan_json_events(
             window.buf,
             window.start,
             window.end,

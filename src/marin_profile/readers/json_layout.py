@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.base.jit import borrowing, jit
+from marin_profile.base.jit import jit, jit_no_alloc
 from marin_profile.events.timeline import PS_PER_US, Int32s, Int64s, Line, Op, Plane
 from marin_profile.readers.json_events import Events
 from marin_profile.readers.json_scan import MAX_SPAN_US
 
 
-@borrowing
+@jit_no_alloc
 def line_runs(line, first, count):
     """Fill first row and number of rows of each line; whether the rows of every line touch."""
     contiguous = True

@@ -28,7 +28,7 @@ IsalError: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]
 MAGIC = b"\x1f\x8b"
 
 
-class Window:
+class StreamWindow:
     """Bytes `start` to `end` of `buf` are the file's bytes from `offset` + `start` on."""
 
     def __init__(self, stream: BinaryIO) -> None:

@@ -24,7 +24,7 @@ from marin_profile.events.timeline import Int64s, Line, Sparse, Timeline
 from marin_profile.readers.json_events import Events, scan
 from marin_profile.readers.json_layout import Columns, distinct_ops, without_host_args
 from marin_profile.readers.json_scan import ID_KEYS
-from marin_profile.readers.json_stream import Window
+from marin_profile.readers.json_stream import StreamWindow
 from marin_profile.readers.json_text import BAD, CUT, skip_space, string_end, value_end
 
 PS_PER_SECOND = 1_000_000_000_000
@@ -48,7 +48,7 @@ def read_trace_json(stream: BinaryIO, *, path: str) -> Timeline:
     Times are picoseconds from the earliest event. Raises BrokenInputError if the file is no JAX
     trace or holds no usable event; the message is one sentence that names `path`.
     """
-    window = Window(stream)
+    window = StreamWindow(stream)
     keys: list[str] = []
     notes: list[str] = []
     is_object = _open(window, keys, notes, path)
@@ -62,7 +62,7 @@ def read_trace_json(stream: BinaryIO, *, path: str) -> Timeline:
     return _timeline(events, notes)
 
 
-def _open(window: Window, keys: list[str], notes: list[str], path: str) -> bool:
+def _open(window: StreamWindow, keys: list[str], notes: list[str], path: str) -> bool:
     """Go to the first event; True if the events stand in an object (its earlier keys: `keys`)."""
     if not window.end:
         what = window.damage or "nothing was written, or nothing was copied"
@@ -106,7 +106,7 @@ def _why_no_json(head: bytes, path: str) -> str:
     )
 
 
-def _why_no_events(window: Window, keys: list[str], outcome: int, path: str) -> str:
+def _why_no_events(window: StreamWindow, keys: list[str], outcome: int, path: str) -> str:
     at = window.offset + window.start
     if outcome == CUT:
         end = window.offset + window.end
@@ -121,7 +121,7 @@ def _why_no_events(window: Window, keys: list[str], outcome: int, path: str) -> 
     )
 
 
-def _walk(window: Window, keys: list[str]) -> int:
+def _walk(window: StreamWindow, keys: list[str]) -> int:
     """Pass the members of the top-level object, up to the events array (OPENED), its end (CLOSED)
     or something unreadable (CUT, BAD)."""
     while True:
@@ -130,7 +130,7 @@ def _walk(window: Window, keys: list[str]) -> int:
             return outcome
 
 
-def _member(window: Window, keys: list[str]) -> tuple[int, int]:
+def _member(window: StreamWindow, keys: list[str]) -> tuple[int, int]:
     buf, start, end = window.buf, window.start, window.end
     at = int(skip_space(buf, start, end))
     if at < end and buf[at] == ord(","):
@@ -158,7 +158,7 @@ def _member(window: Window, keys: list[str]) -> tuple[int, int]:
     return NEXT, after
 
 
-def _read_rest(window: Window, keys: list[str], is_object: bool) -> list[str]:
+def _read_rest(window: StreamWindow, keys: list[str], is_object: bool) -> list[str]:
     """Read what follows the events; notes on it."""
     at = window.offset + window.start
     sound = not is_object or _walk(window, keys) == CLOSED
@@ -171,7 +171,7 @@ def _read_rest(window: Window, keys: list[str], is_object: bool) -> list[str]:
     return [f"file is cut or damaged{reason} after its events, at byte {at}; no event is lost."]
 
 
-def _damage_notes(events: Events, window: Window) -> list[str]:
+def _damage_notes(events: Events, window: StreamWindow) -> list[str]:
     notes = []
     damage = events.damage
     if damage.count:
@@ -201,7 +201,7 @@ def _refuse_torch(keys: list[str], path: str) -> None:
         )
 
 
-def _refuse_foreign(events: Events, window: Window, path: str) -> None:
+def _refuse_foreign(events: Events, window: StreamWindow, path: str) -> None:
     """Raise unless there are events and something says that JAX wrote them."""
     if events.num_torch:
         _refuse_torch(list(TORCH_KEYS), path)

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from marin_profile.base.jit import borrowing, inlined, jit
+from marin_profile.base.jit import jit, jit_inline, jit_no_alloc
+from marin_profile.readers.protobuf import WIRE_BYTES, WIRE_FIXED32, WIRE_FIXED64, WIRE_VARINT
 
 BROKEN = -1
 MISSING = np.int64(np.iinfo(np.int64).min)
-
-WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_FIXED32 = 0, 1, 2, 5
 
 # Columns of a `walk` row: number, wire type, value (varint or content offset), content length.
 FIELD, WIRE, VALUE, LENGTH = 0, 1, 2, 3
 
 
-@borrowing
+@jit_no_alloc
 def varint(buffer, at, end):
     """The unsigned varint at `at` as int64 bits, and the offset behind it (BROKEN on damage)."""
     if at < end and buffer[at] < 128:
@@ -39,7 +38,7 @@ def varint(buffer, at, end):
     return np.int64(0), np.int64(BROKEN)
 
 
-@inlined
+@jit_inline
 def field(buffer, at, end):
     """The field at `at`: (number, wire type, value or content offset, content length, next)."""
     tag, at = varint(buffer, at, end)
@@ -49,15 +48,15 @@ def field(buffer, at, end):
     wire = tag & 7
     if number <= 0:
         return 0, 0, np.int64(0), np.int64(0), np.int64(BROKEN)
-    if wire == 0:
+    if wire == WIRE_VARINT:
         value, at = varint(buffer, at, end)
         return number, wire, value, np.int64(0), np.int64(at)
     length = np.int64(0)
-    if wire == 2:
+    if wire == WIRE_BYTES:
         length, at = varint(buffer, at, end)
-    elif wire == 1:
+    elif wire == WIRE_FIXED64:
         length = np.int64(8)
-    elif wire == 5:
+    elif wire == WIRE_FIXED32:
         length = np.int64(4)
     else:
         return 0, 0, np.int64(0), np.int64(0), np.int64(BROKEN)
@@ -66,7 +65,7 @@ def field(buffer, at, end):
     return number, wire, np.int64(at), length, np.int64(at + length)
 
 
-@borrowing
+@jit_no_alloc
 def line_header(buffer, at, end):
     """What an XLine says besides its events, without keeping them.
 
@@ -83,15 +82,15 @@ def line_header(buffer, at, end):
         if behind < 0:
             broke_at = np.int64(at)
             break
-        if number == 4 and wire == 2:
+        if number == 4 and wire == WIRE_BYTES:
             count += 1
-        elif number == 1 and wire == 0:
+        elif number == 1 and wire == WIRE_VARINT:
             line_id = value
-        elif number == 3 and wire == 0:
+        elif number == 3 and wire == WIRE_VARINT:
             timestamp_ns = value
-        elif number == 2 and wire == 2:
+        elif number == 2 and wire == WIRE_BYTES:
             name = (value, np.int64(value + length))
-        elif number == 11 and wire == 2:
+        elif number == 11 and wire == WIRE_BYTES:
             display = (value, np.int64(value + length))
         at = behind
     return line_id, timestamp_ns, name, display, count, broke_at
@@ -121,15 +120,15 @@ def walk(buffer, at, end):
     return rows[:count].copy(), broke_at
 
 
-@borrowing
-def mix(value):
+@jit_no_alloc
+def mix64(value):
     """splitmix64's finaliser: spreads 64 bits over 64 bits."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
 
 
-@borrowing
+@jit_no_alloc
 def hash_bytes(buffer, at, end):
     """FNV-1a, 64 bit."""
     result = np.uint64(0xCBF29CE484222325)
@@ -138,11 +137,11 @@ def hash_bytes(buffer, at, end):
     return result
 
 
-@borrowing
+@jit_no_alloc
 def find_slot(table, keys, first, second, third):
     """The place of a key in an open-addressing table (-1 entries are free)."""
     mask = np.uint64(len(table) - 1)
-    at = mix(np.uint64(first) ^ mix(second + np.uint64(0x9E3779B97F4A7C15)) ^ third) & mask
+    at = mix64(np.uint64(first) ^ mix64(second + np.uint64(0x9E3779B97F4A7C15)) ^ third) & mask
     while True:
         index = table[at]
         if index < 0:
@@ -160,7 +159,7 @@ def find_slot(table, keys, first, second, third):
 ROW, AGGREGATED, NEGATIVE, OPS, BROKE_AT, FULL = range(6)
 
 
-def scan_events(
+def scan_line_events(
     buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids, start, duration, op, numbers
 ):
     """Read the events of one XLine.
@@ -204,25 +203,25 @@ def scan_events(
     )
 
 
-@borrowing
+@jit_no_alloc
 def _fill(table, keys, count):
     for i in range(count):
         table[find_slot(table, keys, np.int64(keys[i, 0]), keys[i, 1], keys[i, 2])] = i
 
 
-@borrowing
+@jit_no_alloc
 def _scan(
     buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids,
     start, duration, op, numbers, table, keys, spans, counts,
 ):  # fmt: skip
-    """`scan_events` until the end, damage, or a new op that has no room (FULL); returns where."""
+    """`scan_line_events` until the end, damage, or a new op without room (FULL); returns where."""
     slots = len(number_ids)
     while at < end:
         number, wire, value, length, behind = field(buffer, at, end)
         if behind < 0:
             counts[BROKE_AT] = at
             return at
-        if number != 4 or wire != 2:
+        if number != 4 or wire != WIRE_BYTES:
             at = behind
             continue
         row = counts[ROW]
@@ -242,7 +241,7 @@ def _scan(
             if inner_next < 0:
                 counts[BROKE_AT] = inner
                 return at
-            if kind == 0:
+            if kind == WIRE_VARINT:
                 if tag == 1:
                     metadata = content
                 elif tag == 2:
@@ -251,7 +250,7 @@ def _scan(
                     length_ps = content
                 elif tag == 5:
                     occurrences = True
-            elif tag == 4 and kind == 2:
+            elif tag == 4 and kind == WIRE_BYTES:
                 stat = np.int64(0)
                 stat_value = MISSING
                 stat_hash = np.uint64(0)
@@ -262,7 +261,7 @@ def _scan(
                     if position < 0:
                         counts[BROKE_AT] = content
                         return at
-                    if s_kind == 0:
+                    if s_kind == WIRE_VARINT:
                         if s_tag == 1:
                             stat = s_value
                         else:
@@ -278,9 +277,9 @@ def _scan(
                         anchored = True
                 for k in range(len(key_ids)):
                     if key_ids[k] == stat:
-                        salted = mix(stat_hash + np.uint64(stat) * np.uint64(0x9E3779B97F4A7C15))
+                        salted = mix64(stat_hash + np.uint64(stat) * np.uint64(0x9E3779B97F4A7C15))
                         first += salted
-                        second += mix(salted ^ np.uint64(0xD1B54A32D192ED03))
+                        second += mix64(salted ^ np.uint64(0xD1B54A32D192ED03))
             inner = inner_next
         if occurrences:
             counts[AGGREGATED] += 1

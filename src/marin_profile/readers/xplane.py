@@ -22,13 +22,14 @@ from marin_profile.base.errors import BrokenInputError
 from marin_profile.events.timeline import HloInstruction, Plane, Timeline
 from marin_profile.readers.hlo import Buffer, Span, fields, read_hlo_proto, text
 from marin_profile.readers.op_stats import Stat
-from marin_profile.readers.wire import BROKEN, WIRE_BYTES, walk
+from marin_profile.readers.profile_window import ENVIRONMENT_PLANE, START_STAT, STOP_STAT
+from marin_profile.readers.protobuf import WIRE_BYTES
+from marin_profile.readers.wire import BROKEN, walk
 from marin_profile.readers.xplane_events import EventColumns
 from marin_profile.readers.xplane_planes import RawPlane, first_text
 
 METADATA_PLANE = "/host:metadata"
 _PROGRAM_ID = re.compile(r"\(([0-9]+)\)$")
-ENVIRONMENT_PLANE = "Task Environment"
 REPLACEMENT_CHARACTER = b"\xef\xbf\xbd"
 
 
@@ -91,7 +92,7 @@ def _why_unreadable(buffer: Buffer, path: str) -> str:
 
 
 def _window(stats: Mapping[str, Stat]) -> tuple[int, int] | None:
-    start, stop = stats.get("profile_start_time"), stats.get("profile_stop_time")
+    start, stop = stats.get(START_STAT), stats.get(STOP_STAT)
     if isinstance(start, int) and isinstance(stop, int):
         return start, stop
     return None

@@ -21,7 +21,7 @@ from marin_profile.events.timeline import (
 )
 from marin_profile.readers.hlo import Buffer, Span
 from marin_profile.readers.op_stats import EVENT_NUMBERS, OP_ANCHORS, OP_STATS
-from marin_profile.readers.wire import BROKEN, MISSING, scan_events
+from marin_profile.readers.wire import BROKEN, MISSING, scan_line_events
 from marin_profile.readers.xplane_ops import OpDecoder
 from marin_profile.readers.xplane_planes import RawLine, RawPlane
 
@@ -67,7 +67,7 @@ def _scan(buffer: Buffer, line: RawLine, ids: _StatIds, shift_ps: int) -> _Scann
     start, duration = np.empty(count, np.int64), np.empty(count, np.int64)
     op = np.empty(count, np.int32)
     numbers = np.empty((len(ids.slots), count + 1), np.int64)
-    written, aggregated, negative, metadata, spans, broke_at = scan_events(
+    written, aggregated, negative, metadata, spans, broke_at = scan_line_events(
         buffer,
         line.span[0],
         line.span[1],

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from marin_profile.readers.hlo import Buffer, Span, fields, text
 from marin_profile.readers.op_stats import Stat
+from marin_profile.readers.protobuf import WIRE_BYTES
 from marin_profile.readers.wire import (
     BROKEN,
     FIELD,
@@ -18,7 +19,6 @@ from marin_profile.readers.wire import (
     MISSING,
     VALUE,
     WIRE,
-    WIRE_BYTES,
     line_header,
     walk,
 )

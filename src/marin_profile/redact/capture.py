@@ -25,7 +25,7 @@ import numpy as np
 from marin_profile.base.errors import BrokenInputError, UsageError
 from marin_profile.capture.filenames import CONTEXT_FILE
 from marin_profile.readers.hlo import Buffer
-from marin_profile.readers.json_stream import MAGIC, MAX_OBJECT, Window
+from marin_profile.readers.json_stream import MAGIC, MAX_OBJECT, StreamWindow
 from marin_profile.redact.names import FILE_SUFFIXES, Redactor
 from marin_profile.redact.records import redact_json
 from marin_profile.redact.stacks import STACK_STATS, masked_stack
@@ -133,7 +133,7 @@ def _copy_json(file: Path, target: Path, redactor: Redactor) -> None:
 def _mask_json(
     stream: BinaryIO, copy: BinaryIO | gzip.GzipFile, redactor: Redactor, file: Path
 ) -> None:
-    window = Window(stream)
+    window = StreamWindow(stream)
     while window.end > window.start:
         block = window.bytes_at(window.start, window.end)
         cut = len(block)

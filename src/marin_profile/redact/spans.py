@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from marin_profile.base.jit import borrowing, jit
+from marin_profile.base.jit import jit, jit_no_alloc
+from marin_profile.readers.protobuf import WIRE_BYTES, WIRE_VARINT
 from marin_profile.readers.wire import field
 
 SPACE, PLANE, LINE, EVENT, STAT, ENTRY, METADATA, NAME_ENTRY, NAME, UNKNOWN, TEXT = range(11)
@@ -29,7 +30,7 @@ for _level, _number, _child in (
 USED_BY_STACK, USED_OTHERWISE = 1, 2
 
 
-@borrowing
+@jit_no_alloc
 def _printable(buffer, at, end):
     """All of it could be a text; "\\n" and "\\t" count if it does not start with one."""
     for i in range(at, end):
@@ -39,7 +40,7 @@ def _printable(buffer, at, end):
     return True
 
 
-@borrowing
+@jit_no_alloc
 def _parses(buffer, at, end):
     while at < end:
         _, _, _, _, behind = field(buffer, at, end)
@@ -73,7 +74,7 @@ def text_spans(buffer, hits):
         else:
             ats[depth] = behind
             first, last = value, value + length
-            if wire != 2:
+            if wire != WIRE_BYTES:
                 while hit < len(hits) and hits[hit] < behind:
                     hit += 1
                 continue
@@ -100,7 +101,7 @@ def text_spans(buffer, hits):
     return found[:count].copy()
 
 
-@borrowing
+@jit_no_alloc
 def _name_entry(buffer, at, end):
     """A plane's stat metadata entry: (id, offset and end of the name)."""
     key, first, last = np.int64(0), np.int64(0), np.int64(0)
@@ -108,15 +109,15 @@ def _name_entry(buffer, at, end):
         number, wire, value, length, behind = field(buffer, at, end)
         if behind < 0:
             break
-        if number == 1 and wire == 0:
+        if number == 1 and wire == WIRE_VARINT:
             key = value
-        elif number == 2 and wire == 2:
+        elif number == 2 and wire == WIRE_BYTES:
             inner, inner_end = value, value + length
             while inner < inner_end:
                 tag, kind, content, size, after = field(buffer, inner, inner_end)
                 if after < 0:
                     break
-                if tag == 2 and kind == 2:
+                if tag == 2 and kind == WIRE_BYTES:
                     first, last = content, np.int64(content + size)
                 inner = after
         at = behind
@@ -132,7 +133,7 @@ def stat_names(buffer, at, end):
         number, wire, value, length, behind = field(buffer, at, end)
         if behind < 0:
             break
-        if number == 5 and wire == 2:
+        if number == 5 and wire == WIRE_BYTES:
             if count == len(rows):
                 larger = np.empty((2 * count, 3), np.int64)
                 larger[:count] = rows
@@ -165,7 +166,7 @@ def stack_values(buffer, begin, stop, ids, uses):
             depth -= 1
             continue
         ats[depth] = behind
-        if wire != 2 or number >= _FIELDS:
+        if wire != WIRE_BYTES or number >= _FIELDS:
             continue
         child = _SCHEMA[level, number]
         if child in (LINE, EVENT, ENTRY, METADATA):
@@ -181,11 +182,11 @@ def stack_values(buffer, begin, stop, ids, uses):
             tag, kind, content, size, after = field(buffer, inner, inner_end)
             if after < 0:
                 break
-            if tag == 1 and kind == 0:
+            if tag == 1 and kind == WIRE_VARINT:
                 key = content
-            elif tag == 7 and kind == 0:
+            elif tag == 7 and kind == WIRE_VARINT:
                 ref = content
-            elif (tag == 5 or tag == 6) and kind == 2:
+            elif (tag == 5 or tag == 6) and kind == WIRE_BYTES:
                 first, last = content, np.int64(content + size)
             inner = after
         is_stack = False

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from marin_profile.readers.hlo import Buffer, Span, fields
-from marin_profile.readers.wire import WIRE_BYTES, walk
+from marin_profile.readers.protobuf import WIRE_BYTES
+from marin_profile.readers.wire import walk
 from marin_profile.readers.xplane import METADATA_PLANE
 from marin_profile.readers.xplane_planes import map_entry, plane_name
 from marin_profile.redact.names import Redactor
