@@ -13,44 +13,48 @@ from builders_verdict import capture, noisy
 from marin_profile.base.errors import CannotAnswerError, NotFoundError
 from marin_profile.base.storage import write_file
 from marin_profile.capture.sources import Capture
+from marin_profile.cli import progress
 from marin_profile.cli.inputs import Input, Kind, Wandb, load
 from marin_profile.pipeline import SummarizeOptions, summarize
 from marin_profile.schema import ProfileSummary
 
 
-def loaded(kind: Kind, value: object, *, warmup_steps: int = 1) -> tuple[ProfileSummary, list[str]]:
-    said: list[str] = []
-    given = Input(kind, str(value))
-    found = load(given, warmup_steps=warmup_steps, wandb=Wandb(), say=said.append)
-    return found, said
+def loaded(kind: Kind, value: object, *, warmup_steps: int = 1) -> ProfileSummary:
+    return load(Input(kind, str(value)), warmup_steps=warmup_steps, wandb=Wandb())
+
+
+Capfd = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("place", ["{}/s.json", "file://{}/s.json", "memory://inputs/s.json"])
-def test_a_summary_is_read(tmp_path: Path, place: str) -> None:
+def test_a_summary_is_read(tmp_path: Path, place: str, capfd: Capfd) -> None:
     summary = capture(noisy(1, 25))
     path = place.format(tmp_path)
     write_file(path, summary.to_json().encode())
-    found, said = loaded("summary", path)
-    assert (found.to_json(), said) == (summary.to_json(), [])
+    assert loaded("summary", path).to_json() == summary.to_json()
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("prefix", ["", "file://", "local://"])
-def test_a_folder_is_summarised(tmp_path: Path, prefix: str) -> None:
+def test_a_folder_is_summarised(tmp_path: Path, prefix: str, capfd: Capfd) -> None:
     leave_capture(tmp_path)
-    found, said = loaded("profile_dir", f"{prefix}{tmp_path}", warmup_steps=2)
+    found = loaded("profile_dir", f"{prefix}{tmp_path}", warmup_steps=2)
     expected = summarize(tmp_path, SummarizeOptions(warmup_steps=2))
     assert found.to_json() == expected.to_json()
-    assert (found.step_time.warmup_steps_ignored, said) == (2, [])
+    assert found.step_time.warmup_steps_ignored == 2
+    assert capfd.readouterr().err == ""
 
 
-def test_what_was_chosen_is_said(traces: Path) -> None:
-    found, said = loaded("profile_dir", traces / "tpu_vllm_serving")
+def test_the_choice_among_captures_is_noted(traces: Path, capfd: Capfd) -> None:
+    found = loaded("profile_dir", traces / "tpu_vllm_serving")
     assert "2026_01_12_00_26_20" in found.source_path
-    assert len(said) == 1
-    assert "2026_01_11_21_26_41" in said[0]
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "2026_01_11_21_26_41" in line
 
 
-def test_progress_is_told_while_a_profile_is_read_and_only_then(tmp_path: Path) -> None:
+def test_progress_is_shown_while_a_profile_is_read_and_only_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     leave_capture(tmp_path)
     (tmp_path / "s.json").write_text(capture(noisy(1, 25)).to_json())
     seen: list[str] = []
@@ -61,8 +65,9 @@ def test_progress_is_told_while_a_profile_is_read_and_only_then(tmp_path: Path) 
         yield
         seen.append("end")
 
+    monkeypatch.setattr(progress, "working_on", working)
     for given in (Input("summary", f"{tmp_path}/s.json"), Input("profile_dir", str(tmp_path))):
-        load(given, warmup_steps=1, wandb=Wandb(), say=lambda _: None, working=working)
+        load(given, warmup_steps=1, wandb=Wandb())
     assert seen == ["begin 1", "end"]
 
 

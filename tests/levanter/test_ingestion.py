@@ -199,7 +199,7 @@ def test_the_child_yields_to_training_until_training_waits(capture, output_dir, 
         jobs.add(Job(capture, output_dir))
         child = jobs._current[1]._process.pid
         wait_until(lambda: list(output_dir.glob(".ingest-*/*")))
-        jobs._current[1].hurry()
+        jobs._current[1].raise_priority()
         assert os.sched_getscheduler(child) == os.SCHED_OTHER
         jobs.finish(timeout=0)
 

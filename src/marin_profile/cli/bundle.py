@@ -122,7 +122,6 @@ def _load_all(
     side: str, inputs: list[Input], warmup_steps: int, wandb: Wandb
 ) -> list[ProfileSummary]:
     from marin_profile.cli.inputs import load
-    from marin_profile.cli.progress import working_on
 
     if any(given.kind != "summary" for given in inputs):
         return_large_blocks()
@@ -130,7 +129,5 @@ def _load_all(
     loaded = []
     for given in inputs:
         note(f"{side}: reading {given.value}")
-        loaded.append(
-            load(given, warmup_steps=warmup_steps, wandb=wandb, say=note, working=working_on)
-        )
+        loaded.append(load(given, warmup_steps=warmup_steps, wandb=wandb))
     return loaded

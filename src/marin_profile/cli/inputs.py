@@ -1,25 +1,21 @@
 """What a command line names as one side of a comparison -> a summary.
 
 Contract: a summary file is read, a profile is summarised, a W&B artifact or run is fetched first.
-What was chosen on the way is told to `say`, one sentence each.
+Each choice made on the way is a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from marin_profile.cli.options import note
 from marin_profile.schema import ProfileSummary
 
 if TYPE_CHECKING:
-    from marin_profile.capture.sources import Capture
     from marin_profile.wandb.download import Fetched
 
 Kind = Literal["summary", "profile_dir", "artifact", "run_target"]
-Say = Callable[[str], None]
-Working = Callable[["Capture"], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -38,35 +34,25 @@ class Wandb:
     download_root: str | None = None
 
 
-def load(
-    given: Input,
-    *,
-    warmup_steps: int,
-    wandb: Wandb,
-    say: Say,
-    working: Working = lambda capture: nullcontext(),
-) -> ProfileSummary:
-    """The summary; `working(capture)` is entered while a profile is read.
-
-    Raises what reading, summarising or fetching raises.
-    """
+def load(given: Input, *, warmup_steps: int, wandb: Wandb) -> ProfileSummary:
+    """The summary. Raises what reading, summarising or fetching raises."""
     if given.kind == "summary":
         from marin_profile.schema import load_summary
 
         return load_summary(given.value)
     if given.kind == "profile_dir":
-        return _summarised(given.value, warmup_steps, say, working)
+        return _summarised(given.value, warmup_steps)
     from marin_profile.wandb.download import with_metadata
 
-    fetched = fetch_named(given, wandb, say)
+    fetched = fetch_named(given, wandb)
     summary = fetched.summary
     if summary is None:
         assert fetched.folder is not None
-        summary = _summarised(fetched.folder, warmup_steps, say, working)
+        summary = _summarised(fetched.folder, warmup_steps)
     return with_metadata(summary, fetched.metadata)
 
 
-def fetch_named(given: Input, wandb: Wandb, say: Say) -> Fetched:
+def fetch_named(given: Input, wandb: Wandb) -> Fetched:
     """Fetch an artifact or a run. Raises what `wandb.download.fetch` raises."""
     from marin_profile.wandb.download import fetch
     from marin_profile.wandb.session import be_quiet
@@ -81,16 +67,17 @@ def fetch_named(given: Input, wandb: Wandb, say: Say) -> Fetched:
         download_root=wandb.download_root,
     )
     for line in fetched.notes:
-        say(line)
+        note(line)
     return fetched
 
 
-def _summarised(folder: str, warmup_steps: int, say: Say, working: Working) -> ProfileSummary:
+def _summarised(folder: str, warmup_steps: int) -> ProfileSummary:
     from marin_profile.capture.sources import resolve
+    from marin_profile.cli.progress import working_on
     from marin_profile.pipeline import SummarizeOptions, summarize_capture
 
     capture, notes = resolve(profile_dir=folder)
     for line in notes:
-        say(line)
-    with working(capture):
+        note(line)
+    with working_on(capture):
         return summarize_capture(capture, SummarizeOptions(warmup_steps=warmup_steps))

@@ -81,7 +81,7 @@ def command(
 
         kind: Kind = "artifact" if artifact is not None else "run_target"
         given = Input(kind, artifact or run_target or "")
-        fetched = fetch_named(given, Wandb(entity, project, alias, download_root), note)
+        fetched = fetch_named(given, Wandb(entity, project, alias, download_root))
         profile_dir = fetched.folder
     elif any(option is not None for option in (entity, project, alias, download_root)):
         raise UsageError(

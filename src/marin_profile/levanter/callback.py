@@ -2,12 +2,12 @@
 
 Contract
 * It starts and stops JAX's profiler itself; Levanter's own profiler hook stays off.
-* Nothing it does raises into training: what fails is said in one log line.
+* Nothing it does raises into training: a failure is one log line.
 * No trace stays open: it is closed after the last step of its window, else by the forced call at
   the end of training, else when the interpreter exits.
 * A capture is summarised once some steps after it are known, to judge it by; no step waits.
 * The forced call waits for summaries and for the tracker, up to `ingest_timeout`: afterwards all
-  outputs are there. Training that ends without it leaves a line on how to finish.
+  outputs are there. Training that ends without it logs a line on how to finish.
 * Captures go to `<log_dir>/<run_id>/profiler/plugins/profile/<timestamp>`, with several processes
   to a `process_<n>` folder each below `profiler`. Context, summary and report lie beside their
   capture; the newest summary and report of the first process that captures, which takes those of
@@ -46,7 +46,7 @@ from marin_profile.levanter.windows import Plan, SlowSteps, plan, steps_text, wi
 
 logger = logging.getLogger(__name__)
 
-# So many captures are told at the end of training which steps came after them.
+# So many captures get the steps after them into their context when training ends.
 CONTEXTS_KEPT = 20
 PLANNED, ON_DEMAND, SLOW_STEP = "planned", "on_demand", "slow_step"
 
@@ -62,7 +62,7 @@ class _Running:
 class ProfileCallback(Callback):
     """Takes the captures of one process; must see every step (`add_hook(..., every=1)`).
 
-    `facts()` tells what the run knows of itself, by the names of RunMetadata.
+    `facts()` gives what the run knows of itself, by the names of RunMetadata.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class ProfileCallback(Callback):
             config.ingest_in, Limits(config.ingest_time_limit, config.ingest_memory_gb)
         )
         self._publishing = Publishing(run.run_id, config.ingest_timeout)
-        # Said at exit if training ends without its forced call, as it does when it raises.
-        atexit.register(self._say_what_is_left)
+        # Logged at exit if training ends without its forced call, as it does when it raises.
+        atexit.register(self._log_unfinished)
 
     @property
     def ingesting(self) -> bool:
@@ -106,7 +106,7 @@ class ProfileCallback(Callback):
                 self._record(info)
             self._advance(info, force)
             self._ingest_settled(info.step, force)
-            self._say(self._ingestions.advance())
+            self._log(self._ingestions.advance())
             if force:
                 self._finish()
         except Exception as error:
@@ -137,7 +137,7 @@ class ProfileCallback(Callback):
         if planned and planned.stop not in self._failed:
             return planned, PLANNED
         if self._on_demand is not None and self._on_demand.asked():
-            logger.info("a profile was asked for")
+            logger.info("a profile was requested")
             return self._triggered(info.next_step), ON_DEMAND
         if slow:
             logger.info("step %d took %.3f s: profiling", info.step, info.step_duration)
@@ -156,7 +156,7 @@ class ProfileCallback(Callback):
         return range(step, stop if planned is None else min(stop, planned))
 
     def _start(self, window: range, trigger: str, state: Any) -> None:
-        # The loss is there, the rest of the step may not be: its tail belongs to no step of ours.
+        # The loss is there, but the rest of the step may still run: it is not part of the window.
         jax.block_until_ready(state)
         try:
             trace = Trace.start(
@@ -199,15 +199,15 @@ class ProfileCallback(Callback):
             self._settling.append((notes, running.window.stop - 1 + FEWEST_QUIET_STEPS))
 
     def _ingest_settled(self, step: int, force: bool) -> None:
-        """Ingest the captures that are followed by enough steps to judge them by; never beside a
-        capture that is going on."""
+        """Ingest the captures that are followed by enough steps to judge them by; never during
+        another capture."""
         while self._settling and (
             force or (self._running is None and step >= self._settling[0][1])
         ):
             notes, _ = self._settling.pop(0)
             notes.settle(self._times)
             self._write_context(notes)
-            self._say(self._ingestions.add(self._job(notes)))
+            self._log(self._ingestions.add(self._job(notes)))
 
     def _job(self, notes: CaptureNotes) -> Job:
         run, folder = self._run, notes.folder
@@ -236,19 +236,19 @@ class ProfileCallback(Callback):
         )
 
     def _finish(self) -> None:
-        atexit.unregister(self._say_what_is_left)
+        atexit.unregister(self._log_unfinished)
         if not self._taken and self._plan.windows and not self._failed:
             logger.warning(
                 "nothing was profiled: training did not pass %s",
                 steps_text(self._plan.windows[0]),
             )
         deadline = time.monotonic() + self._config.ingest_timeout
-        self._say(self._ingestions.finish(self._config.ingest_timeout))
+        self._log(self._ingestions.finish(self._config.ingest_timeout))
         self._publishing.finish(max(deadline - time.monotonic(), 0))
         for notes in self._taken:
             self._write_context(notes)
 
-    def _say_what_is_left(self) -> None:
+    def _log_unfinished(self) -> None:
         waiting = [Job(notes.folder, notes.folder) for notes, _ in self._settling]
         for job in (*self._ingestions.left, *waiting):
             logger.warning(
@@ -263,7 +263,7 @@ class ProfileCallback(Callback):
         except ProfileError as error:
             logger.warning("no context beside the profile: %s", error)
 
-    def _say(self, ended: Iterable[Outcome]) -> None:
+    def _log(self, ended: Iterable[Outcome]) -> None:
         for outcome in ended:
             if outcome.problem is not None:
                 logger.warning("%s", outcome.problem)
@@ -284,18 +284,18 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
     line = levanter_line()
     if not config.enabled:
         return None
-    # What is refused is refused in every process, so that none waits for one that is gone.
+    # Refused in every process alike, so that none waits for one that is gone.
     if getattr(trainer.config.profiler, "is_enabled", False):
         # Its start_trace raises into training if a trace of ours is open.
         raise ValueError(
-            "Levanter's own profiler is on (trainer.profiler.enabled), and a process can only run "
+            "Levanter's own profiler is on (trainer.profiler.enabled), and a process can run only "
             "one: turn it off, or leave this one out."
         )
     schedule = plan(config, trainer.num_train_steps, line.first_step)
     index, count = jax.process_index(), jax.process_count()
     if index not in config.capturing(count):
         return None
-    _say_what_is_planned(schedule, trainer.num_train_steps)
+    _warn_of_windows_out_of_reach(schedule, trainer.num_train_steps)
     if not schedule.windows and not config.on_demand and config.anomaly_factor is None:
         return None
     recompiles_at = line.recompiles_at(trainer.config.watch)
@@ -326,14 +326,14 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
 
 
 def _claim(folder: Path) -> None:
-    """Show the other processes that this one sees the same folder as they do."""
+    """Show the other processes that this one sees the same folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         logger.warning("profiles cannot be written to %s: %s", folder, error.strerror)
 
 
-def _say_what_is_planned(schedule: Plan, num_train_steps: int) -> None:
+def _warn_of_windows_out_of_reach(schedule: Plan, num_train_steps: int) -> None:
     if not schedule.behind:
         return
     what = "not every window will be profiled" if schedule.windows else "no window will be profiled"

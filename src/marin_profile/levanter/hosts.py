@@ -24,7 +24,7 @@ from marin_profile.pipeline.host_parts import HostRead, decode_host, encode_host
 from marin_profile.version import package_version
 
 CAPTURE_SUFFIXES = (".xplane.pb", ".trace.json.gz", CONTEXT_FILE)
-LOOK_EVERY, LOOK_EVERY_REMOTE = 0.5, 2.0  # seconds
+POLL_EVERY, POLL_EVERY_REMOTE = 0.5, 2.0  # seconds
 _OPTIONS = SummarizeOptions()
 
 
@@ -37,7 +37,7 @@ def leave_part(capture: Capture) -> HostRead:
     return found
 
 
-def share(folder: Path, url: str) -> None:
+def copy_to_shared(folder: Path, url: str) -> None:
     """Copy a capture to where the other processes see it. Raises RemoteError."""
     names = [path for path in sorted(folder.iterdir()) if path.name.endswith(CAPTURE_SUFFIXES)]
     part = folder / PART_FILE
@@ -63,7 +63,7 @@ def gather(wanted: Gather) -> Iterator[tuple[Capture, dict[str, HostRead], bool]
         if is_over:
             return
         is_first = False
-        time.sleep(LOOK_EVERY_REMOTE if is_url(wanted.root) else LOOK_EVERY)
+        time.sleep(POLL_EVERY_REMOTE if is_url(wanted.root) else POLL_EVERY)
 
 
 def process_folder(index: int) -> str:

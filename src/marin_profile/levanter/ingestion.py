@@ -1,10 +1,10 @@
-"""Ingestion seen from training: jobs in, one line about each that failed out.
+"""Ingestion as training sees it: jobs in, one line out for each that failed.
 
 Contract
 * One job at a time; the others wait. `add` and `advance` return at once (but for `inline`),
   `finish` within its timeout; none of them raises for what goes wrong with a job.
-* The work runs in a plain subprocess unless told otherwise: work in a thread takes the GIL from
-  training, a forked child would inherit jax's locks.
+* By default the work runs in a plain subprocess: a thread would take the GIL from training, and a
+  forked child would inherit jax's locks.
 * What the subprocess prints goes to `profile_ingest.log` beside the outputs.
 """
 
@@ -31,7 +31,7 @@ from marin_profile.levanter.worker import ingest
 _TRAINING_VARIABLES = ("JAX_", "XLA_", "LIBTPU_", "TPU_")
 _SAFE_PYTHON = (sys.executable, "-P", "-m")
 _SECONDS_TO_END = 5
-HURRY_EVERY = 0.5  # seconds
+RAISE_PRIORITY_EVERY = 0.5  # seconds
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class _Work(Protocol):
     def reason(self) -> str | None:
         """Why it failed, once it ended."""
 
-    def hurry(self) -> None:
-        """Training waits for it now."""
+    def raise_priority(self) -> None:
+        """Run at training's priority: training waits for it now."""
 
     def stop(self) -> None:
         """Give it up."""
@@ -91,13 +91,14 @@ class Ingestions:
         return [*([self._current[0]] if self._current else ()), *self._waiting]
 
     def finish(self, timeout: float) -> list[Outcome]:
-        """Wait for all jobs, but not longer than that; what is left is given up, and said."""
+        """Wait for all jobs, at most so many seconds; what is left is given up, and reported."""
         deadline = time.monotonic() + timeout
         while self._waiting or self._current:
             if self._current is not None:
-                self._current[1].hurry()  # again and again: a child that starts lowers itself
+                # Repeatedly: a child lowers its priority when it starts.
+                self._current[1].raise_priority()
             left = max(deadline - time.monotonic(), 0)
-            if not self._advance(min(left, HURRY_EVERY)) and not left:
+            if not self._advance(min(left, RAISE_PRIORITY_EVERY)) and not left:
                 self._give_up(timeout)
         return self._take_ended()
 
@@ -156,7 +157,7 @@ class _Subprocess:
                 stderr=subprocess.STDOUT,
                 env=_environment(),
                 # Out of reach of Ctrl-C, but in the session of training: a session of its own would
-                # get a share of the processors of its own (autogroup), however nice it is.
+                # get an equal share of the processors from Linux (autogroup), however nice it is.
                 process_group=0,
             )
 
@@ -172,11 +173,11 @@ class _Subprocess:
         if code == 0:
             return None
         how = f"exit {code}" if code > 0 else f"killed by {signal.Signals(-code).name}"
-        said = _last_line(self._log)
-        return f"{how}: {said}" if said else how
+        last_line = _last_line(self._log)
+        return f"{how}: {last_line}" if last_line else how
 
-    def hurry(self) -> None:
-        # Each thread has a priority of its own. Not everybody may raise one again.
+    def raise_priority(self) -> None:
+        # Each thread has its own priority. Not every user may raise one again.
         with suppress(OSError, AttributeError):
             for thread in os.listdir(f"/proc/{self._process.pid}/task"):
                 os.sched_setscheduler(int(thread), os.SCHED_OTHER, os.sched_param(0))
@@ -231,8 +232,8 @@ class _Here:
     def reason(self) -> str | None:
         return self._reason
 
-    def hurry(self) -> None:
-        """It has the priority of training as it is."""
+    def raise_priority(self) -> None:
+        """It already has the priority of training."""
 
     def stop(self) -> None:
         """A thread cannot be stopped: it ends with the process."""

@@ -2,8 +2,8 @@
 
 Contract
 * Steps are what the code marks with `jax.profiler.StepTraceAnnotation`, under any name.
-* Nothing here raises into the code: what fails is said in one log line. Its own exceptions pass,
-  and the capture up to there is kept.
+* Nothing here raises into the code: a failure is one log line. The code's own exceptions pass
+  through, and the capture up to there is kept.
 * Needs jax but not levanter.
 """
 
@@ -43,17 +43,17 @@ class ProfiledWindow:
         return self.folder / REPORT_FILE if self.folder else None
 
     def finish(self) -> str | None:
-        """Wait for summary and report, at most `ingest_timeout` seconds. None, or what happened.
+        """Wait for summary and report, at most `ingest_timeout` seconds. None, or what went wrong.
 
-        The interpreter's exit does it otherwise.
+        Without a call it runs at the interpreter's exit.
         """
         atexit.unregister(self.finish)
         problems = [outcome.problem for outcome in self._ingestions.finish(self._timeout)]
-        return _say(problems)
+        return _log_first(problems)
 
     def _ingest(self, outcomes: list[Outcome]) -> None:
         atexit.register(self.finish)
-        _say([outcome.problem for outcome in outcomes])
+        _log_first([outcome.problem for outcome in outcomes])
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def profile_window(
 ) -> Iterator[ProfiledWindow]:
     """Capture the block into `folder/plugins/profile/<timestamp>` and summarise it there.
 
-    Of the config it takes what is recorded and how it is summarised, not the windows.
+    The config says what is recorded and how it is summarised; its windows have no effect.
     """
     config = config or ProfilerConfig()
     trace = _started(Path(folder), config) if config.enabled else None
@@ -98,7 +98,7 @@ def _stopped(trace: Trace) -> bool:
     return True
 
 
-def _say(problems: list[str | None]) -> str | None:
+def _log_first(problems: list[str | None]) -> str | None:
     for problem in problems:
         if problem is not None:
             logger.warning("%s", problem)

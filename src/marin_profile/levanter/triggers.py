@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 TOUCH_NAME = "profile_now"
-LOOK_EVERY = 0.5  # seconds: the folder may be on a slow disk
+CHECK_FILE_EVERY = 0.5  # seconds: the folder may be on a slow disk
 
 
 class OnDemand:
@@ -41,7 +41,7 @@ class OnDemand:
             self._signalled = False
             return True
         now = time.monotonic()
-        if now - self._looked < LOOK_EVERY:
+        if now - self._looked < CHECK_FILE_EVERY:
             return False
         self._looked = now
         touched = _touched(self.path)

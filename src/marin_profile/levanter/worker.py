@@ -42,7 +42,7 @@ FEW_PROCESSORS = 4
 WORK_SECONDS = 0.02
 REST_FOR_WORK = 3
 LONGEST_REST = 0.5  # seconds; so soon it learns that training waits
-LOOK_FOR_PARENT_EVERY = 0.5  # seconds
+CHECK_PARENT_EVERY = 0.5  # seconds
 OVER_TIME = 124
 _PARTIAL = ".ingest-"
 _GIT_SECONDS = 5
@@ -55,7 +55,7 @@ class NotShared(Exception):
 def ingest(job: Job) -> None:
     """Write summary and report; raises what stands in the way."""
     from marin_profile.capture.sources import from_folder
-    from marin_profile.levanter.hosts import gather, leave_part, share
+    from marin_profile.levanter.hosts import copy_to_shared, gather, leave_part
 
     started = time.monotonic()
     own, _ = from_folder(str(job.capture_dir))
@@ -63,7 +63,7 @@ def ingest(job: Job) -> None:
     problem = None
     if job.shared is not None:
         try:
-            share(job.capture_dir, job.shared)
+            copy_to_shared(job.capture_dir, job.shared)
         except Exception as error:
             problem = error
     seconds = time.monotonic() - started
@@ -231,7 +231,7 @@ def _end_with(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(LOOK_FOR_PARENT_EVERY)
+            time.sleep(CHECK_PARENT_EVERY)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(5)  # for outputs to be removed, should the work come to it
         os._exit(128 + signal.SIGTERM)
