@@ -15,6 +15,7 @@ import numpy as np
 
 from marin_profile.analysis.executions import Executions
 from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.analysis.planes import CPU, plane_kind
 from marin_profile.base.columns import moved_to_clock
 from marin_profile.events.timeline import Int64s, Timeline
 
@@ -65,6 +66,11 @@ class DeviceOps:
         return moved_to_clock(event_start, self.start - event_start, points)
 
     @property
+    def ordinal(self) -> int:
+        """3 for "/device:TPU:3"."""
+        return int(self.name.rsplit(":", 1)[1].split()[0])
+
+    @property
     def window(self) -> tuple[int, int]:
         """From the first op's start to the last op's end, device clock."""
         return int(self.start.min()), int(self.end.max())
@@ -81,3 +87,17 @@ class HostDevices:
     empty_devices: tuple[str, ...]
     lines_not_analysed: tuple[str, ...]
     sync_entries: int
+
+    def host_rows(self, rows: Int64s) -> Int64s:
+        """Those of `rows` that are events of the host and not the work of CPU devices; a launch may
+        name the HLO op that it launches."""
+        timeline = self.timeline
+        is_host_line = np.array(
+            [plane_kind(timeline.planes[line.plane]) in ("", CPU) for line in timeline.lines],
+            np.bool_,
+        )
+        rows = rows[is_host_line[timeline.line[rows]]]
+        for device in self.devices:
+            if device.kind == CPU:
+                rows = np.setdiff1d(rows, device.rows, assume_unique=True)
+        return rows

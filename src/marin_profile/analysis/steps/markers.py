@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
-from marin_profile.analysis.planes import CPU, plane_kind
 from marin_profile.analysis.steps.series import (
     ANNOTATION,
     StepSeries,
@@ -230,24 +229,11 @@ def _link_by_launch(host: HostDevices, devices: list[DeviceOps], markers: Marker
     )
 
 
-def _host_rows(host: HostDevices, rows: Int64s) -> Int64s:
-    """Rows on host planes that are no device work; launches may name the HLO op they launch."""
-    timeline = host.timeline
-    is_host_line = np.array(
-        [plane_kind(timeline.planes[line.plane]) in ("", CPU) for line in timeline.lines], np.bool_
-    )
-    rows = rows[is_host_line[timeline.line[rows]]]
-    for device in host.devices:
-        if device.kind == CPU:
-            rows = np.setdiff1d(rows, device.rows, assume_unique=True)
-    return rows
-
-
 def _marker_of(host: HostDevices, markers: Markers, rows: Int64s) -> tuple[Int64s, Int64s]:
     """Host rows among `rows`, and for each the step whose marker on the same thread it starts in,
     else -1."""
     timeline = host.timeline
-    rows = _host_rows(host, rows)
+    rows = host.host_rows(rows)
     result = np.full(len(rows), -1, np.int64)
     lines = timeline.line[rows]
     for line in np.unique(markers.span_line).tolist():
@@ -280,7 +266,7 @@ def _link_by_run_id(host: HostDevices, devices: list[DeviceOps], markers: Marker
         executions = device.executions
         if executions is None:
             return None
-        ordinal = int(device.name.rsplit(":", 1)[1])
+        ordinal = device.ordinal
         step_of = np.full(len(executions.key) + 1, -1, np.int64)
         for index, run_id in enumerate(executions.run_id.tolist()):
             if executions.has_run_id[index]:
@@ -316,7 +302,7 @@ def _link_by_launch_time(
     first then has the same number of kernels."""
     if markers.count == 1:
         return None
-    rows = _host_rows(host, host.timeline.correlation_id.rows)
+    rows = host.host_rows(host.timeline.correlation_id.rows)
     step = np.searchsorted(markers.start, host.timeline.start[rows], side="right") - 1
     link = _link_by_correlation(host, devices, (rows, step))
     if link is None:
