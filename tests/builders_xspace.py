@@ -412,6 +412,7 @@ def instruction(
     calls: Iterable[int] = (),
     groups: Iterable[Iterable[int]] = (),
     iota_groups: tuple[int, int] | None = None,
+    thread: str = "",
     use_packed: bool = True,
 ) -> bytes:
     def repeated(tag: int, values: Iterable[int]) -> bytes:
@@ -433,17 +434,19 @@ def instruction(
             repeated(36, operands),
             repeated(38, calls),
             *(message(49, repeated(1, group)) for group in groups),
+            message(79, thread) if thread else b"",
             device_list,
         )
     )
 
 
-def computation(id: int, root: int, *instructions: bytes) -> bytes:
+def computation(id: int, root: int, *instructions: bytes, thread: str = "") -> bytes:
     return (
         message(1, f"computation.{id}")
         + b"".join(message(2, one) for one in instructions)
         + number(5, id)
         + number(6, root)
+        + (message(8, thread) if thread else b"")
     )
 
 

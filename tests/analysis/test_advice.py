@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from marin_profile.analysis.advice import Findings, candidates
+from builders_xspace import Space, summary_of
+from marin_profile.analysis.advice import Findings, Gaps, candidates
 
 CALM = Findings(
     window="steady",
@@ -13,7 +14,7 @@ CALM = Findings(
     host_transfer=0.0,
     worst_transfer=None,
     idle=0.0,
-    longest_gap=None,
+    most_delayed=None,
     top_op=None,
     top_op_bound_by=None,
     recompute=0.0,
@@ -46,8 +47,12 @@ def test_nothing_to_say():
         ),
         ({"idle": 0.2}, ["idle-devices"]),
         ({"idle": 0.19}, []),
-        ({"longest_gap": ("fusion", 0.05, 7)}, ["gap-before-op"]),
-        ({"longest_gap": ("fusion", 0.3, 7), "idle": 0.3}, ["idle-devices"]),
+        ({"most_delayed": Gaps("fusion", 0.05, 0.01, 7)}, ["gap-before-op"]),
+        ({"most_delayed": Gaps("fusion", 0.0499, 0.01, 7)}, []),
+        ({"most_delayed": Gaps("fusion", 0.06, 0.03, 2)}, ["gap-before-op"]),
+        ({"most_delayed": Gaps("fusion", 0.06, 0.031, 1000)}, ["one-long-gap"]),
+        ({"most_delayed": Gaps("fusion", 0.06, 0.06, 1)}, ["one-long-gap"]),
+        ({"most_delayed": Gaps("fusion", 0.3, 0.1, 7), "idle": 0.3}, ["idle-devices"]),
         ({"top_op": ("fusion.1", "a/b", 0.3)}, ["dominant-op"]),
         ({"recompute": 0.15}, ["recompute"]),
         ({"step_p90_us": 140.0}, ["uneven-steps"]),
@@ -59,6 +64,59 @@ def test_nothing_to_say():
 )
 def test_thresholds(changes, expected):
     assert ids(**changes) == expected
+
+
+@pytest.mark.parametrize("idle", [0.1, 0.3])
+def test_one_stall_is_never_called_recurring(idle):
+    """99 gaps of a microsecond and one long one."""
+    gaps = Gaps("fusion", 0.08, 0.079, 100)
+    (found,) = candidates(dataclasses.replace(CALM, idle=idle, most_delayed=gaps))
+    words = " ".join((found.title, found.rationale, *found.evidence, *found.suggestions))
+    assert "again" not in words
+    assert "recurring" not in words
+    assert "the longest gap alone: 7.9 % of device time" in words
+
+
+def stalled(*, devices: int, stalls: int) -> list[str]:
+    """Steps of 100 us with a gap of 1 us before the fusion; in `stalls` of them all devices wait 90
+    us longer."""
+    space = Space()
+    for ordinal in range(devices):
+        tpu = space.tpu(ordinal)
+        at = 0
+        for step in range(12):
+            wait = 91 if 3 <= step < 3 + stalls else 1
+            tpu.module("jit_step(7)", at, wait + 100, run_id=step)
+            tpu.op("copy.1", at, 10, category="copy")
+            tpu.op("fusion.1", at + 10 + wait, 89, category="loop fusion")
+            at += wait + 99
+    found = summary_of(space.analyse()).optimization_candidates
+    return [one.candidate_id for one in found if "gap" in one.candidate_id]
+
+
+@pytest.mark.parametrize("devices", [1, 4])
+def test_a_stall_of_all_devices_at_once_is_one(devices):
+    assert stalled(devices=devices, stalls=1) == ["one-long-gap"]
+    assert stalled(devices=devices, stalls=2) == ["gap-before-op"]
+
+
+def test_a_graph_is_no_op_to_optimise():
+    """90 of 100 us in a graph, of which a kernel on its stream covers 20 and another stream 10."""
+    space = Space()
+    gpu = space.gpu(0)
+    gpu.kernel("CudaGraphExec:7", 0, 90).kernel("inner", 10, 20).kernel("gemm", 90, 10)
+    gpu.kernel("fusion", 40, 10, stream="Stream #17(Kernel)")
+    summary = summary_of(space.analyse())
+    (row,) = summary.device_ledger
+    assert (row.compute_duration, row.unattributed_duration) == (40, 60)
+    assert {op.name: (op.category, op.exclusive_duration) for op in summary.hot_ops} == {
+        "CudaGraphExec:7": ("unknown", 70),
+        "inner": ("compute", 20),
+        "gemm": ("compute", 10),
+        "fusion": ("compute", 10),
+    }
+    told = " ".join(one.title for one in summary.optimization_candidates)
+    assert "CudaGraphExec" not in told
 
 
 def test_the_largest_share_comes_first():

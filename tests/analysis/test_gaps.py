@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders_xspace import US, Space
-from marin_profile.analysis.gaps import GapTotals, find_gaps, gap_totals, merge_gaps
+from marin_profile.analysis.gaps import NOISE_ROW, GapTotals, find_gaps, gap_totals, merge_gaps
 
 
 def gaps(space: Space) -> dict[str, tuple[str, int, int, int]]:
@@ -96,14 +96,65 @@ def test_regions_of_gaps():
 
 
 def test_merging_hosts():
-    one = GapTotals("b", 2, 10, 7, {"b": 2}, {"r": 2}, {"r": 10})
-    other = GapTotals("b", 1, 9, 9, {"x": 1}, {"r": 1}, {"r": 9})
+    one = GapTotals("b", 2, 10, 7, {"b": 2}, {"r": 2}, {"r": 10}, longest_each=7)
+    other = GapTotals("b", 1, 9, 9, {"x": 1}, {"r": 1}, {"r": 9}, longest_each=9)
+    noise = GapTotals(NOISE_ROW, 90, 99, 1)
     larger = GapTotals("c", 1, 50, 50, {"c": 1}, {}, {})
-    merged = merge_gaps([one, other, larger])
-    assert [gap.payload for gap in merged] == ["c", "b"]
+    merged = merge_gaps([noise, one, other, larger])
+    assert [gap.payload for gap in merged] == ["c", "b", NOISE_ROW]
     b = merged[1]
-    assert (b.count, b.total, b.longest, b.marker) == (3, 19, 9, "b")
+    assert (b.count, b.total, b.longest, b.longest_each, b.marker) == (3, 19, 9, 16, "b")
     assert (b.regions, b.region_time) == ({"r": 3}, {"r": 19})
+
+
+def test_rounding_of_the_clock_is_noise_in_one_row():
+    """Two gaps of a tick of 1.25 ns, one of 2.001 ns, one of 5 us."""
+    space = ops(
+        ("a", 0, 10),
+        ("b", 10.00125, 5),
+        ("c", 15.0025, 5),
+        ("d", 20.004501, 5),
+        ("e", 30.004501, 1),
+    )
+    found = {
+        gap.payload: (gap.count, gap.total, gap.longest) for gap in gap_totals(space.devices())
+    }
+    assert found == {
+        NOISE_ROW: (2, 2_500, 1_250),
+        "d": (1, 2_001, 2_001),
+        "e": (1, 5 * US, 5 * US),
+    }
+
+
+def test_noise_is_no_second_gap():
+    space = ops(("a", 0, 10), ("copy-start.3", 20, 1), ("fusion.2", 21.001, 5))
+    found = {gap.payload: gap for gap in gap_totals(space.devices())}
+    assert found["fusion.2"].marker == "copy-start.3"
+    assert (found["fusion.2"].total, found[NOISE_ROW].total) == (10 * US, 1_000)
+    assert found[NOISE_ROW].marker is None
+
+
+def test_gaps_and_noise_are_all_idle_time():
+    space = ops(("a", 0, 10), ("b", 10.001, 5), ("c", 18.001, 2))
+    part = space.analyse()
+    (device,) = part.devices
+    assert sum(gap.total for gap in part.gaps) == device.capture.idle == 3_001_000
+
+
+def test_the_longest_gap_of_each_device():
+    """A stall of two devices at once, and small gaps: 30 of 34 us on one, 31 of 33 on the other."""
+    space = Space()
+    space.tpu(0).op("a", 0, 10).op("b", 40, 5).op("a", 45, 5).op("b", 54, 1)
+    space.tpu(1).op("a", 0, 10).op("b", 41, 5).op("a", 46, 5).op("b", 53, 1)
+    (gap,) = gap_totals(space.devices())
+    assert (gap.total // US, gap.longest // US, gap.longest_each // US) == (67, 31, 61)
+
+
+def test_sparse_cores_have_no_gaps():
+    space = Space()
+    space.tpu(0).op("a", 0, 10).op("b", 15, 5)
+    space.tpu(0, core="SparseCore 0").op("lookup.1", 0, 1).op("lookup.2", 90, 1)
+    assert gaps(space) == {"b": ("b", 1, 5, 5)}
 
 
 @settings(deadline=None)
@@ -112,8 +163,9 @@ def test_merging_hosts():
         st.tuples(st.integers(0, 50), st.integers(0, 10), st.booleans()), min_size=1, max_size=20
     ),
     st.integers(1, 8),
+    st.integers(0, 3),
 )
-def test_find_gaps_against_plain_python(raw, lookahead):
+def test_find_gaps_against_plain_python(raw, lookahead, noise):
     raw.sort()
     start, length, flags = (list(column) for column in zip(*raw, strict=True))
     end = [a + b for a, b in zip(start, length, strict=True)]
@@ -125,14 +177,14 @@ def test_find_gaps_against_plain_python(raw, lookahead):
         payload = i
         if flags[i]:
             for j in range(i + 1, min(len(raw), i + 1 + lookahead)):
-                if start[j] > max(end[:j]):
+                if start[j] > max(end[:j]) + noise:
                     break
                 if not flags[j]:
                     payload = j
                     break
         expected.append((payload, i, start[i] - busy))
     found = find_gaps(
-        np.array(start, np.int64), np.array(end, np.int64), np.array(flags), lookahead
+        np.array(start, np.int64), np.array(end, np.int64), np.array(flags), lookahead, noise
     )
     assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
     idle = set(range(start[0], max(end)))

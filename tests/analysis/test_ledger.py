@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders_xspace import US, Space
+from builders_xspace import US, Space, summary_of
 from marin_profile.analysis.async_spans import find_spans
 from marin_profile.analysis.ledger import DeviceTime
 
@@ -20,7 +20,7 @@ CATEGORY = {
 def device_time(space: Space) -> DeviceTime:
     found = space.devices()
     (device,) = found.devices
-    return DeviceTime(device, found.facts, find_spans(found, device))
+    return DeviceTime(found, device, find_spans(found, device))
 
 
 def test_a_container_with_children_by_hand():
@@ -59,14 +59,11 @@ def test_precedence_of_the_terms_by_hand():
     assert ledger.exposed_communication // US == 30  # 40-70
     assert ledger.exposed_transfer // US == 30  # 70-100
     assert (ledger.unattributed, ledger.idle // US) == (0, 20)
-    in_us = {kind: value // US for kind, value in ledger.exposed_by_kind.items()}
-    assert in_us == {"all-reduce": 20, "all-gather": 20}
-    in_us = {kind: value // US for kind, value in ledger.overlapped_by_kind.items()}
-    assert in_us == {"all-reduce": 20, "all-gather": 0}
-    in_us = {kind: value // US for kind, value in ledger.transfer_by_kind.items()}
-    assert in_us == {"host_to_device": 20, "device_to_device": 20}
-    # Without overlap: the host's copy 70-90, the rest is a wait.
-    assert (ledger.host // US, ledger.waits // US, ledger.unknown_transfer) == (20, 10, 0)
+    # 50-60 is the later one's.
+    assert in_us(ledger.exposed_by_kind) == {"all-reduce": 10, "all-gather": 20}
+    assert in_us(ledger.overlapped_by_kind) == {"all-reduce": 20, "all-gather": 0}
+    assert in_us(ledger.transfer_by_kind) == {"host_to_device": 10, "device_to_device": 20}
+    assert (ledger.host // US, ledger.waits // US, ledger.unknown_transfer) == (10, 20, 0)
 
 
 def test_a_done_on_the_op_line_is_a_wait_of_its_kind():
@@ -76,6 +73,144 @@ def test_a_done_on_the_op_line_is_a_wait_of_its_kind():
     tpu.op("fusion.1", 30, 10, category="loop fusion")
     ledger = device_time(space).ledger(0, 40 * US)
     assert (ledger.exposed_communication // US, ledger.compute // US) == (30, 10)
+
+
+def test_exposed_is_what_blocks_not_what_is_in_flight():
+    """An all-gather and a copy from the host in flight 0-50 and 1-61; the device idles 31-38."""
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("all-gather-start.1", 0, 1, category="all-gather-start")
+    tpu.op("copy-start.1", 1, 1, category="copy-start", long_name=copy_text("start", "", "S(5)"))
+    tpu.op("fusion.1", 2, 29, category="loop fusion")
+    tpu.op("all-gather-done.1", 38, 12, category="all-gather-done")
+    tpu.op("copy-done.1", 50, 11, category="copy-done", long_name=copy_text("done", "", "S(5)"))
+    ledger = device_time(space).ledger(0, 61 * US)
+    assert (ledger.compute // US, ledger.idle // US) == (29, 7)
+    assert in_us(ledger.exposed_by_kind) == {"all-gather": 13}
+    assert in_us(ledger.transfer_by_kind) == {"host_to_device": 12}
+    assert ledger.overlapped_communication // US == 29
+    assert in_us(ledger.overlapped_by_kind) == {"all-gather": 29}
+
+
+def test_a_collective_in_flight_beside_a_wait_for_a_copy_is_not_what_blocks():
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("all-gather-start.1", 0, 2, category="all-gather-start")
+    tpu.op("copy-done.1", 2, 30, category="copy-done", long_name=copy_text("done", "S(5)", ""))
+    tpu.op("all-gather-done.1", 32, 5, category="all-gather-done")
+    ledger = device_time(space).ledger(0, 37 * US)
+    assert in_us(ledger.exposed_by_kind) == {"all-gather": 7}
+    assert in_us(ledger.transfer_by_kind) == {"device_to_host": 30}
+
+
+def test_two_kinds_in_flight_each_overlap_the_compute_beside_them():
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("all-gather-start.1", 0, 1, category="all-gather-start")
+    tpu.op("reduce-scatter-start.1", 1, 1, category="reduce-scatter-start")
+    tpu.op("fusion.1", 2, 20, category="loop fusion")
+    tpu.op("all-gather-done.1", 22, 3, category="all-gather-done")
+    tpu.op("fusion.2", 25, 7, category="loop fusion")
+    tpu.op("reduce-scatter-done.1", 32, 4, category="reduce-scatter-done")
+    ledger = device_time(space).ledger(0, 36 * US)
+    assert in_us(ledger.exposed_by_kind) == {"all-gather": 4, "reduce-scatter": 5}
+    assert in_us(ledger.overlapped_by_kind) == {"all-gather": 20, "reduce-scatter": 27}
+    assert ledger.overlapped_communication // US == 27
+    assert (ledger.compute // US, ledger.idle) == (27, 0)
+
+
+def test_an_operation_that_only_the_async_line_shows_blocks_nothing():
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("fusion.1", 0, 40, category="loop fusion").op("fusion.2", 57, 5, category="loop fusion")
+    tpu.async_op("all-gather-start.4", 30, 20, name="all-gather-start.4")
+    tpu.async_op("copy-start.4", 35, 20, name="copy-start.4")
+    ledger = device_time(space).ledger(0, 62 * US)
+    assert (ledger.compute // US, ledger.idle // US) == (45, 17)
+    assert (ledger.exposed_communication, ledger.exposed_transfer) == (0, 0)
+    assert ledger.overlapped_communication // US == 10
+
+
+def test_asynchronous_compute_in_flight_is_no_compute():
+    """A fusion on another unit, in flight 0-23: the device computes at 1-5 and waits at 20-23."""
+    space = Space()
+    tpu = space.tpu(0)
+    start = "%async-start.1 = ((f32[8]{0}), f32[8]{0}, u32[]) async-start(f32[8]{0} %p), calls=%c"
+    tpu.op("fusion-start.1", 0, 1, category="async-start", long_name=start)
+    tpu.op("fusion.2", 1, 4, category="loop fusion")
+    tpu.op("fusion-done.1", 20, 3, category="async-done")
+    ledger = device_time(space).ledger(0, 23 * US)
+    assert (ledger.compute // US, ledger.idle // US) == (8, 15)
+    assert (ledger.exposed_communication, ledger.exposed_transfer, ledger.unattributed) == (0, 0, 0)
+
+
+def test_unknown_time_beside_a_transfer_is_the_transfers():
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("async-done.4", 0, 13, category="async-done")
+    tpu.op("infeed.1", 5, 11, category="infeed", line="XLA Ops #2")
+    ledger = device_time(space).ledger(0, 17 * US)
+    assert (ledger.unattributed // US, ledger.exposed_transfer // US) == (5, 11)
+    assert (ledger.compute, ledger.idle // US) == (0, 1)
+
+
+def test_all_four_terms_at_once_by_hand():
+    """Uneven streams; each term takes what the ones before it leave."""
+    space = Space()
+    gpu = space.gpu(0)
+    gpu.kernel("CudaGraphExec:7", 0, 50, stream="Stream #1")
+    gpu.kernel("MemcpyD2H", 7, 21, stream="Stream #2")
+    gpu.kernel("ncclDevKernel_AllReduce_x", 11, 13, stream="Stream #3")
+    gpu.kernel("fusion", 19, 8, stream="Stream #4")
+    ledger = device_time(space).ledger(0, 53 * US)
+    assert ledger.compute // US == 8  # 19-27
+    assert ledger.exposed_communication // US == 8  # 11-19
+    assert ledger.overlapped_communication // US == 5  # 19-24
+    assert ledger.exposed_transfer // US == 4 + 1  # 7-11, 27-28
+    assert ledger.unattributed // US == 7 + 22  # 0-7, 28-50
+    assert ledger.idle // US == 3
+
+
+def test_the_buckets_of_v1_by_hand():
+    """Uneven lengths: idle 2, waits 3 + 4 + 17, host 5 + 6, unknown 8 + 9, all-reduce 11."""
+    space = Space()
+    tpu = space.tpu(0)
+    sparse = 'async_execution_thread="sparsecore"'
+    lookup = f"%lookup-done.1 = f32[8]{{0}} async-done((f32[8]{{0}}) %lookup-start.1), {sparse}"
+    at = 0
+    for name, duration, facts in (
+        ("fusion.1", 31, {"category": "loop fusion"}),
+        ("copy-done.1", 3, {"long_name": copy_text("done", "S(1)", "S(1)")}),
+        ("copy-done.2", 4, {"long_name": copy_text("done", "", "")}),
+        ("lookup-done.1", 17, {"category": "async-done", "long_name": lookup}),
+        ("copy-done.3", 5, {"long_name": copy_text("done", "S(5)", "")}),
+        ("infeed.1", 6, {"category": "infeed"}),
+        ("copy-done.4", 8, {"category": "copy-done"}),
+        ("async-done.4", 9, {"category": "async-done"}),
+        ("all-reduce.1", 11, {"category": "all-reduce"}),
+    ):
+        tpu.op(name, at, duration, **facts)
+        at += duration
+    tpu.op("fusion.2", at + 2, 1, category="loop fusion")
+    buckets = summary_of(space.analyse()).time_breakdown
+    assert buckets.compute.total_duration == 32
+    assert buckets.communication.total_duration == 11
+    assert buckets.host.total_duration == 5 + 6
+    assert buckets.stall.total_duration == 2 + 3 + 4 + 17
+    assert buckets.other.total_duration == 8 + 9
+    assert buckets.total_duration == at + 3
+
+
+def copy_text(role: str, to: str, source: str) -> str:
+    """An async copy between memory spaces: "" is the device's main memory."""
+    shapes = f"f32[8]{{0:{to}}}, f32[8]{{0:{source}}}, u32[]"
+    if role == "start":
+        return f"%copy-start.1 = ({shapes}) copy-start(f32[8]{{0:{source}}} %p)"
+    return f"%copy-done.1 = f32[8]{{0:{to}}} copy-done(({shapes}) %copy-start.1)"
+
+
+def in_us(values: dict[str, int]) -> dict[str, int]:
+    return {kind: value // US for kind, value in values.items()}
 
 
 def test_a_window_cuts_what_it_crosses():
@@ -148,6 +283,9 @@ def test_the_identity_on_random_devices(ops, start, length):
         == length * US
     )
     assert ledger.exposed_communication + ledger.overlapped_communication == len(communication) * US
+    assert sum(ledger.exposed_by_kind.values()) == ledger.exposed_communication
+    for kind, value in ledger.exposed_by_kind.items():
+        assert value <= len((owned[kind] & window) - compute) * US
     terms = time.step_terms(np.array([start * US]), np.array([(start + length) * US]))
     assert {name: int(values[0]) for name, values in terms.items()} == {
         "compute": ledger.compute,

@@ -100,9 +100,90 @@ def test_a_kernel_with_an_unknown_symbol_is_compute(symbol):
     assert kind(symbol, is_kernel=True) == "compute"
 
 
-def test_a_command_buffer_is_compute():
-    assert kind("fusion_kernel", is_kernel=True) == "compute"
-    assert kind("command_buffer_3", is_kernel=True) == "compute"
+@pytest.mark.parametrize(
+    "name", ["CudaGraphExec:12", "CudaGraphExec", "command_buffer", "command_buffer_3"]
+)
+def test_a_graph_is_a_container_of_unknown_ops(name):
+    found = classify_op(name, hlo_op="command_buffer.2", is_kernel=True)
+    assert (found.kind, found.is_container) == ("unknown", True)
+
+
+def test_a_kernel_of_a_graph_is_what_its_symbol_says():
+    assert kind("fusion_kernel", hlo_op="command_buffer.2", is_kernel=True) == "compute"
+    assert kind("command_buffers_copy", is_kernel=True) == "compute"
+    found = kind("ncclDevKernel_AllGather_RING", hlo_op="command_buffer.2", is_kernel=True)
+    assert found == "all-gather"
+
+
+GENERIC = [
+    "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)",
+    "rccl_main_kernel",
+    "void stream_executor::gpu::AllReduceKernelImpl<float, (xla::ReductionKind)0>",
+    "_ZN15stream_executor3gpu19AllReduceKernelImplIfLN3xla13ReductionKindE0EEEv",
+    "nvshmemi_transfer_rma_put",
+    "void nvshmem_kernel<4>",
+    "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+]
+
+
+@pytest.mark.parametrize("symbol", GENERIC)
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"hlo_op": "x.3", "opcode": "all-gather-start"}, "all-gather"),
+        ({"hlo_op": "x.3", "opcode": "all-to-all"}, "all-to-all"),
+        ({"hlo_op": "x.3", "opcode": "reduce-scatter"}, "reduce-scatter"),
+        ({"hlo_op": "x.3", "opcode": "collective-permute-start"}, "collective-permute"),
+        (
+            {"hlo_op": "x.3", "opcode": "async-start", "wrapped_opcode": "reduce-scatter"},
+            "reduce-scatter",
+        ),
+        ({"hlo_op": "reduce-scatter-start.3", "opcode": "async-start"}, "reduce-scatter"),
+        # Without protos the name of the HLO op is all there is.
+        ({"hlo_op": "all-gather-start.3"}, "all-gather"),
+        ({"hlo_op": "reduce-scatter.1"}, "reduce-scatter"),
+        ({"hlo_op": "psum_invariant.7"}, "all-reduce"),
+    ],
+)
+def test_a_kernel_is_what_its_hlo_op_says_before_its_symbol(symbol, facts, expected):
+    found = classify_op(symbol, **facts, is_kernel=True)
+    assert (found.kind, found.role, found.is_container) == (expected, "", False)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "expected"),
+    [
+        ("ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)", "other-collective"),
+        ("rccl_main_kernel", "other-collective"),
+        ("nvshmemi_transfer_rma_put", "other-collective"),
+        ("void stream_executor::gpu::AllReduceKernelImpl<float>", "all-reduce"),
+        ("_ZN15stream_executor3gpu19AllReduceKernelImplIfE", "all-reduce"),
+        ("void stream_executor::gpu::RaggedAllToAllKernelImpl<long>", "ragged-all-to-all"),
+        ("MyAllReduceKernelImpl", "compute"),
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "all-reduce"),
+    ],
+)
+@pytest.mark.parametrize("facts", [{}, {"hlo_op": "custom-call.2", "opcode": "custom-call"}])
+def test_a_kernel_whose_hlo_op_says_nothing_is_what_its_symbol_says(symbol, facts, expected):
+    assert kind(symbol, **facts, is_kernel=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("symbol", "facts", "expected"),
+    [
+        # A copy engine that moves a collective's data.
+        ("MemcpyP2P", {"hlo_op": "collective-permute-start.1"}, "collective-permute"),
+        ("MemcpyP2P", {"hlo_op": "x", "opcode": "ragged-all-to-all"}, "ragged-all-to-all"),
+        ("MemcpyD2H", {"hlo_op": "copy-start.4", "opcode": "copy-start"}, "device_to_host"),
+        ("MemcpyD2D", {"hlo_op": "copy.4", "opcode": "copy"}, "device_to_device"),
+        ("MemcpyH2D", {"hlo_op": "infeed.1", "opcode": "infeed"}, "infeed"),
+        ("MemcpyD2H", {"hlo_op": "while.3", "opcode": "while"}, "device_to_host"),
+        ("all_reduce_like", {"hlo_op": "all_reduce_fusion.2"}, "compute"),
+        ("fusion", {"hlo_op": "all-reduce.2", "opcode": "fusion"}, "compute"),
+    ],
+)
+def test_kernels_of_other_hlo_ops(symbol, facts, expected):
+    assert kind(symbol, **facts, is_kernel=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -227,6 +308,8 @@ def slice_done(destination: str, source: str) -> str:
         (ON_CHIP, MAIN, "on_chip"),
         (MAIN, ON_CHIP, "on_chip"),
         (MAIN, MAIN, "device_to_device"),
+        (ON_CHIP, ON_CHIP, "on_chip"),
+        (HOST, HOST, "unknown_transfer"),
         (ON_CHIP, HOST, "host_to_device"),
         (HOST, ON_CHIP, "device_to_host"),
     ],
@@ -279,6 +362,37 @@ def test_async_wrappers_take_the_kind_of_what_they_wrap(name, facts, expected):
 
 def test_a_wait_for_an_unknown_async_operation_is_not_compute():
     assert kind("async-done.4", category="async-done") == "unknown"
+
+
+@pytest.mark.parametrize("role", ["start", "done"])
+@pytest.mark.parametrize(
+    ("name", "facts", "expected"),
+    [
+        ("gather_offload", {"thread": "sparsecore"}, "sparsecore"),
+        ("gather_offload", {"thread": "sparsecore", "wrapped_opcode": "gather"}, "sparsecore"),
+        ("slice", {"thread": "sparsecore", "wrapped_opcode": "slice"}, "sparsecore"),
+        ("x", {"thread": "sparsecore", "wrapped_opcode": "all-gather"}, "all-gather"),
+        ("all-to-all", {"thread": "sparsecore"}, "all-to-all"),
+        ("gather_offload", {"thread": "main"}, "compute"),
+        ("gather_offload", {}, "compute"),
+        ("gather_offload", {"thread": "host"}, "unknown"),
+    ],
+)
+def test_an_operation_of_another_thread_is_a_wait(role, name, facts, expected):
+    full = f"{name}-{role}.3"
+    found = classify_op(full, category=f"async-{role}", **facts)
+    assert (found.kind, found.role) == (expected, role)
+    thread = facts.get("thread")
+    if thread and "wrapped_opcode" not in facts:
+        text = (
+            f"%{full} = ((f32[8]{{0}}), f32[4]{{0}}, u32[]) async-{role}(f32[8]{{0}} %p), "
+            f'async_execution_thread="{thread}", calls=%c'
+        )
+        assert kind(full, long_name=text) == expected
+
+
+def test_a_thread_says_nothing_of_an_op_that_is_not_asynchronous():
+    assert kind("fusion.1", category="loop fusion", thread="sparsecore") == "compute"
 
 
 def test_roles_and_bases():

@@ -15,11 +15,27 @@ EXPOSED_COMMUNICATION = 0.15
 HOST_TRANSFER = 0.10
 IDLE = 0.20
 GAP_BEFORE_OP = 0.05
+ONE_OFF = 0.5  # of all gaps before an op: more in one gap is no recurring delay
 TOP_OP = 0.30
 RECOMPUTE = 0.15
 STEP_SPREAD = 1.4
 DEVICE_SKEW = 1.2
 LOW_ATTRIBUTION = 0.90
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Idle time before one op: shares of device time of all gaps, and of the longest one on each
+    device."""
+
+    before: str
+    share: float
+    longest: float
+    count: int
+
+    @property
+    def is_one_off(self) -> bool:
+        return self.longest > ONE_OFF * self.share
 
 
 @dataclass(frozen=True)
@@ -32,7 +48,7 @@ class Findings:
     host_transfer: float
     worst_transfer: tuple[str, float] | None
     idle: float
-    longest_gap: tuple[str, float, int] | None  # payload, share, count
+    most_delayed: Gaps | None
     top_op: tuple[str, str, float] | None  # compute op: name, scope, share of op time
     top_op_bound_by: str | None
     recompute: float
@@ -106,9 +122,8 @@ def _idle(f: Findings) -> Candidate | None:
     if f.idle < IDLE:
         return None
     evidence = [f"idle: {_percent(f.idle)} of device time"]
-    if f.longest_gap is not None:
-        name, share, count = f.longest_gap
-        evidence.append(f"gaps before {name}: {_percent(share)} in {count} gaps")
+    if f.most_delayed is not None:
+        evidence += _gaps_in_words(f.most_delayed)
     return Candidate(
         "idle-devices",
         "Keep the devices fed",
@@ -124,19 +139,32 @@ def _idle(f: Findings) -> Candidate | None:
 
 
 def _gap(f: Findings) -> Candidate | None:
-    if f.longest_gap is None or f.idle >= IDLE:
+    gaps = f.most_delayed
+    if gaps is None or f.idle >= IDLE or gaps.share < GAP_BEFORE_OP:
         return None
-    name, share, count = f.longest_gap
-    if share < GAP_BEFORE_OP or count < 2:
-        return None
+    if gaps.is_one_off:
+        return Candidate(
+            "one-long-gap",
+            f"Find out what stalled the device once before {gaps.before}",
+            "One long gap takes most of the time that the device idles before this op.",
+            _gaps_in_words(gaps),
+            ("Look at what the host did then: a compilation, a checkpoint, a slow input batch.",),
+            gaps.share,
+        )
     return Candidate(
         "gap-before-op",
-        f"Find out what delays {name}",
+        f"Find out what delays {gaps.before}",
         "The device idles before one op again and again.",
-        (f"gaps before {name}: {_percent(share)} of device time in {count} gaps",),
-        (f"Ask for the context of `{name}` and look at what the host does meanwhile.",),
-        share,
+        _gaps_in_words(gaps),
+        (f"Ask for the context of `{gaps.before}` and look at what the host does meanwhile.",),
+        gaps.share,
     )
+
+
+def _gaps_in_words(gaps: Gaps) -> tuple[str, ...]:
+    total = f"gaps before {gaps.before}: {_percent(gaps.share)} of device time in {gaps.count} gaps"
+    longest = f"the longest gap alone: {_percent(gaps.longest)} of device time"
+    return (total, longest) if gaps.is_one_off else (total,)
 
 
 def _top_op(f: Findings) -> Candidate | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from marin_profile.analysis.executions import Executions
-from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.analysis.op_facts import OpFacts, name_ranks
 from marin_profile.analysis.planes import CPU, plane_kind
 from marin_profile.base.columns import moved_to_clock
 from marin_profile.events.timeline import Int64s, Timeline
@@ -101,3 +102,7 @@ class HostDevices:
             if device.kind == CPU:
                 rows = np.setdiff1d(rows, device.rows, assume_unique=True)
         return rows
+
+    @cached_property
+    def name_ranks(self) -> Int64s:
+        return name_ranks(self.facts)

@@ -20,8 +20,8 @@ from marin_profile.analysis.planes import (
     ASYNC_LINE,
     CPU,
     GPU,
-    STEPS_LINE,
     is_op_line,
+    is_steps_line,
     natural_order,
     plane_kind,
     unknown_lines,
@@ -127,7 +127,7 @@ def _device(
     self_time = sum_by(pieces[2], pieces[1] - pieces[0], len(rows))
     async_rows = [timeline.rows_of(line) for line in lines if line.name.startswith(ASYNC_LINE)]
     executions, execution = find_executions(timeline, kind, rows, op, facts, lines)
-    steps = [timeline.rows_of(line) for line in lines if line.name == STEPS_LINE and line.count]
+    steps = [timeline.rows_of(line) for line in lines if is_steps_line(line) and line.count]
     return DeviceOps(
         timeline=timeline,
         name=plane.name,

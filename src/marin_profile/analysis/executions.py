@@ -1,6 +1,6 @@
 """Module executions of a device, and which one each op belongs to.
 
-Contract: TPU executions are events of the "XLA Modules" line, and an op belongs to the one it
+Contract: TPU executions are events of the modules line, and an op belongs to the one it
 starts in on the event clock; CPU executions are the groups of ops that share module and run id;
 GPU files have none. Executions are in order of their start.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.analysis.op_facts import OpFacts
-from marin_profile.analysis.planes import CPU, MODULES_LINE, SPARSECORE, TPU
+from marin_profile.analysis.planes import CPU, SPARSECORE, TPU, is_modules_line
 from marin_profile.base.columns import extent_by, unique_pairs
 from marin_profile.events.timeline import Int64s, Line, Timeline
 
@@ -61,8 +61,8 @@ def split_module_name(name: str) -> tuple[str, int | None]:
 def _module_line_executions(
     timeline: Timeline, rows: Int64s, lines: Iterable[Line]
 ) -> tuple[Executions | None, Int64s]:
-    """Executions of the "XLA Modules" line; an op belongs to the one it starts in (event clock)."""
-    found = [timeline.rows_of(line) for line in lines if line.name == MODULES_LINE and line.count]
+    """Executions of the modules line; an op belongs to the one it starts in (event clock)."""
+    found = [timeline.rows_of(line) for line in lines if is_modules_line(line) and line.count]
     if not found:
         return None, np.full(len(rows), -1, np.int64)
     module_rows = np.concatenate(found)

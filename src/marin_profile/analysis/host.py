@@ -19,8 +19,7 @@ from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.ledger import DeviceTime, Ledger
-from marin_profile.analysis.ops import Account, OpTotals, merge_op_totals, op_totals
-from marin_profile.analysis.ownership import name_ranks
+from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import Peaks, peaks_of
 from marin_profile.analysis.steps.account import (
@@ -67,7 +66,6 @@ class HostPart:
     account: AccountWindows | None
     step_terms: Mapping[str, tuple[int, ...]]
     ops: list[OpTotals]
-    async_ops: list[OpTotals]
     collectives: list[CollectiveTotals]
     gaps: list[GapTotals]
     empty_devices: tuple[str, ...]
@@ -114,7 +112,6 @@ def analyse_host(
     steady = steps.window(ignored)
     period_windows, periods = steps.periods(ignored)
     windows = account_windows(steps, ignored)
-    ranks = name_ranks(found.facts)
     in_account: list[Window | None] = []
     # Interval sets are large: each device's are dropped before the next one's are made.
     devices: list[DevicePart] = []
@@ -123,17 +120,14 @@ def analyse_host(
     terms: list[dict[str, Int64s]] = []
     in_steps = [device.name for device in found.devices if device.kind != SPARSECORE]
     for device, span in zip(found.devices, spans, strict=True):
-        time = DeviceTime(device, found.facts, span)
+        time = DeviceTime(found, device, span)
         compute.append(time.compute)
         row = in_steps.index(device.name) if device.name in in_steps else 0
         own_periods = period_windows[row] if period_windows else None
         own_window = windows.windows[row] if windows and device.name in in_steps else None
         in_account.append(own_window)
-        part = _device_part(device, time, steady, windows, own_window)
-        devices.append(part)
-        account = part.account
-        owners = Account(account.ledger, span, ranks) if account else None
-        ops += op_totals(found.facts, device, time, steady, own_periods, owners)
+        devices.append(_device_part(device, time, steady, windows, own_window))
+        ops += op_totals(found.facts, device, time, steady, own_periods, own_window)
         if device.name in in_steps and steps.linked:
             terms.append(time.step_terms(steps.start[row], steps.end[row]))
     return HostPart(
@@ -145,8 +139,7 @@ def analyse_host(
         periods=periods,
         account=windows,
         step_terms=_summed_terms(terms),
-        ops=merge_op_totals(op for op in ops if op.count),
-        async_ops=merge_op_totals(op for op in ops if not op.count),
+        ops=merge_op_totals(ops),
         collectives=collective_totals(found, spans, compute),
         gaps=gap_totals(found, steady, in_account),
         empty_devices=found.empty_devices,

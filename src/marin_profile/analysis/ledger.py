@@ -1,27 +1,30 @@
 """Where a device's time goes: five terms that sum to the window exactly.
 
-With U the union of self intervals (the spans of asynchronous communication and transfers join
-their kind; an asynchronous computation runs elsewhere, so only its ops on the op line count):
+With U the union of self intervals on the op line (see `ownership`):
     compute               |U(compute)|
     exposed communication |U(comm) - U(compute)|
     exposed transfer      |U(transfer) - U(compute) - U(comm)|
     unattributed          |U(unknown) - U(compute) - U(comm) - U(transfer)|
     idle                  window - |U(all)|
-Overlapped communication, |U(comm) & U(compute)|, is inside compute. The maps by kind apply the
-same formulas to one kind; kinds that run at the same time may sum to more than their term.
+An asynchronous operation is exposed where an op blocks on it, its `*-done`; while it is in flight
+and no op runs, the device is idle. The maps by kind book each instant on the op that owns it, so
+they sum to their term.
+Overlapped communication is inside compute: the part of compute during which communication ran, also
+asynchronous communication in flight. By kind it may sum to more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marin_profile.analysis.async_spans import AsyncSpans
-from marin_profile.analysis.device_ops import DeviceOps
-from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.analysis.device_ops import DeviceOps, HostDevices
+from marin_profile.analysis.ownership import OwnedTime, is_serial, owned_time
 from marin_profile.base.columns import counts_of
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.classify import (
@@ -34,18 +37,20 @@ from marin_profile.events.classify import (
     GROUP_UNKNOWN,
     HOST_TO_DEVICE,
     ON_CHIP,
+    SPARSECORE,
     TRANSFERS,
+    UNKNOWN_TRANSFER,
 )
 from marin_profile.events.timeline import Int64s
 
 HOST_KINDS = (HOST_TO_DEVICE, DEVICE_TO_HOST, "infeed", "outfeed")
-WAIT_KINDS = (ON_CHIP, DEVICE_TO_DEVICE)
+WAIT_KINDS = (ON_CHIP, DEVICE_TO_DEVICE, SPARSECORE)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """One device, one window; picoseconds. `host`, `waits` and `unknown_transfer` split the
-    exposed transfer without overlap, in this order of precedence."""
+    """One device, one window; picoseconds. exposed_by_kind: of communication; transfer_by_kind: of
+    the exposed transfer."""
 
     start: int
     end: int
@@ -58,9 +63,6 @@ class Ledger:
     exposed_by_kind: dict[str, int]
     overlapped_by_kind: dict[str, int]
     transfer_by_kind: dict[str, int]
-    host: int
-    waits: int
-    unknown_transfer: int
 
     def __post_init__(self) -> None:
         total = (
@@ -72,61 +74,88 @@ class Ledger:
         )
         if total != self.end - self.start or self.idle < 0:
             raise AssertionError(f"ledger does not sum: {self}")
-        if self.host + self.waits + self.unknown_transfer != self.exposed_transfer:
-            raise AssertionError(f"transfer parts do not sum: {self}")
+        if sum(self.exposed_by_kind.values()) != self.exposed_communication:
+            raise AssertionError(f"exposed communication by kind does not sum: {self}")
+        if sum(self.transfer_by_kind.values()) != self.exposed_transfer:
+            raise AssertionError(f"exposed transfer by kind does not sum: {self}")
+
+    @property
+    def host(self) -> int:
+        """Exposed transfers between host and device."""
+        return self._transfer(HOST_KINDS)
+
+    @property
+    def waits(self) -> int:
+        """Exposed waits for moves inside the device or between devices, and for sparse cores."""
+        return self._transfer(WAIT_KINDS)
+
+    @property
+    def unknown_transfer(self) -> int:
+        return self._transfer((UNKNOWN_TRANSFER,))
+
+    def _transfer(self, kinds: Iterable[str]) -> int:
+        return sum(self.transfer_by_kind.get(kind, 0) for kind in kinds)
 
 
 class DeviceTime:
     """The interval sets behind a device's ledgers."""
 
-    def __init__(self, device: DeviceOps, facts: tuple[OpFacts, ...], spans: AsyncSpans) -> None:
+    def __init__(self, host: HostDevices, device: DeviceOps, spans: AsyncSpans) -> None:
+        self._host = host
         self._device = device
         self._spans = spans
-        self._kinds = np.array([_KIND_INDEX.get(fact.kind, -1) for fact in facts], np.int64)
-        self._groups = np.array([fact.group for fact in facts], np.int64)
-        self._moves_data = np.isin(self._groups, (GROUP_COMMUNICATION, GROUP_TRANSFER))
+        self._kinds = np.array([_KIND_INDEX.get(fact.kind, -1) for fact in host.facts], np.int64)
+        self._groups = np.array([fact.group for fact in host.facts], np.int64)
 
-    def _union(self, choose: Callable[[Int64s], Int64s]) -> Intervals:
-        pieces = choose(self._device.op[self._device.piece_owner])
-        spans = choose(self._spans.op) & self._moves_data[self._spans.op]
+    @cached_property
+    def is_serial(self) -> bool:
+        """Whether every op owns its self time whole."""
+        return is_serial(self._device)
+
+    @cached_property
+    def owned(self) -> OwnedTime:
+        device = self._device
+        if self.is_serial:
+            return OwnedTime(device.piece_start, device.piece_end, device.piece_owner)
+        return owned_time(device, self._groups, self._host.name_ranks)
+
+    @cached_property
+    def _owner_op(self) -> Int64s:
+        return self._device.op[self.owned.owner]
+
+    def _owned_by(self, chosen: NDArray[np.bool_]) -> Intervals:
+        return Intervals.union_of(self.owned.start[chosen], self.owned.end[chosen])
+
+    def _owned_by_group(self, group: int) -> Intervals:
+        return self._owned_by(self._groups[self._owner_op] == group)
+
+    def _running(self, columns: Int64s, wanted: int) -> Intervals:
+        """Where ops with the wanted entry in `columns` run or are in flight."""
+        pieces = columns[self._device.op[self._device.piece_owner]] == wanted
+        spans = columns[self._spans.op] == wanted
         return Intervals.union_of(
             self._device.piece_start[pieces], self._device.piece_end[pieces]
         ) | Intervals.union_of(self._spans.start[spans], self._spans.end[spans])
 
-    def of_group(self, group: int) -> Intervals:
-        return self._union(lambda op: self._groups[op] == group)
-
-    def of_kind(self, kind: str) -> Intervals:
-        return self._union(lambda op: self._kinds[op] == _KIND_INDEX[kind])
-
     @cached_property
     def compute(self) -> Intervals:
-        return self.of_group(GROUP_COMPUTE)
-
-    @cached_property
-    def communication(self) -> Intervals:
-        return self.of_group(GROUP_COMMUNICATION)
+        return self._owned_by_group(GROUP_COMPUTE)
 
     @cached_property
     def exposed_communication(self) -> Intervals:
-        return self.communication - self.compute
-
-    @cached_property
-    def overlapped_communication(self) -> Intervals:
-        return self.communication & self.compute
-
-    @cached_property
-    def busy_without_transfer(self) -> Intervals:
-        return self.compute | self.communication
+        return self._owned_by_group(GROUP_COMMUNICATION)
 
     @cached_property
     def exposed_transfer(self) -> Intervals:
-        return self.of_group(GROUP_TRANSFER) - self.busy_without_transfer
+        return self._owned_by_group(GROUP_TRANSFER)
 
     @cached_property
     def unattributed(self) -> Intervals:
-        known = self.busy_without_transfer | self.of_group(GROUP_TRANSFER)
-        return self.of_group(GROUP_UNKNOWN) - known
+        return self._owned_by_group(GROUP_UNKNOWN)
+
+    @cached_property
+    def overlapped_communication(self) -> Intervals:
+        return self._running(self._groups, GROUP_COMMUNICATION) & self.compute
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -136,28 +165,27 @@ class DeviceTime:
 
     @cached_property
     def exposed_by_kind(self) -> dict[str, Intervals]:
-        return {k: self.of_kind(k) - self.compute for k in self.kinds if k in COLLECTIVES}
+        return self._owned_by_kind(COLLECTIVES)
 
     @cached_property
     def overlapped_by_kind(self) -> dict[str, Intervals]:
-        return {k: self.of_kind(k) & self.compute for k in self.kinds if k in COLLECTIVES}
-
-    @cached_property
-    def transfer_by_kind(self) -> dict[str, Intervals]:
         return {
-            k: self.of_kind(k) - self.busy_without_transfer for k in self.kinds if k in TRANSFERS
+            kind: self._running(self._kinds, _KIND_INDEX[kind]) & self.compute
+            for kind in self.kinds
+            if kind in COLLECTIVES
         }
 
     @cached_property
-    def _transfer_parts(self) -> tuple[Intervals, Intervals]:
-        """Exposed host transfers, and exposed waits outside them."""
-        host = waits = Intervals.empty()
-        for kind, exposed in self.transfer_by_kind.items():
-            if kind in HOST_KINDS:
-                host = host | exposed
-            elif kind in WAIT_KINDS:
-                waits = waits | exposed
-        return host, waits - host
+    def transfer_by_kind(self) -> dict[str, Intervals]:
+        return self._owned_by_kind(TRANSFERS)
+
+    def _owned_by_kind(self, kinds: Sequence[str]) -> dict[str, Intervals]:
+        owner_kind = self._kinds[self._owner_op]
+        return {
+            kind: self._owned_by(owner_kind == _KIND_INDEX[kind])
+            for kind in self.kinds
+            if kind in kinds
+        }
 
     def ledger(self, start: int, end: int) -> Ledger:
         """The ledger of [start, end), device clock."""
@@ -171,15 +199,18 @@ class DeviceTime:
         def inside(intervals: Intervals) -> list[int]:
             return intervals.covered(low, high).tolist()
 
-        def each(sets: dict[str, Intervals]) -> dict[str, list[int]]:
-            return {kind: inside(intervals) for kind, intervals in sets.items()}
+        def each(sets: dict[str, Intervals]) -> list[dict[str, int]]:
+            measured = {kind: inside(intervals) for kind, intervals in sets.items()}
+            return [
+                {kind: values[at] for kind, values in measured.items()}
+                for at in range(len(windows))
+            ]
 
         compute = inside(self.compute)
         overlapped = inside(self.overlapped_communication)
         exposed = inside(self.exposed_communication)
         transfer = inside(self.exposed_transfer)
         unattributed = inside(self.unattributed)
-        host, waits = map(inside, self._transfer_parts)
         exposed_by_kind = each(self.exposed_by_kind)
         overlapped_by_kind = each(self.overlapped_by_kind)
         transfer_by_kind = each(self.transfer_by_kind)
@@ -193,14 +224,9 @@ class DeviceTime:
                 exposed_transfer=transfer[at],
                 unattributed=unattributed[at],
                 idle=end - start - compute[at] - exposed[at] - transfer[at] - unattributed[at],
-                exposed_by_kind={kind: values[at] for kind, values in exposed_by_kind.items()},
-                overlapped_by_kind={
-                    kind: values[at] for kind, values in overlapped_by_kind.items()
-                },
-                transfer_by_kind={kind: values[at] for kind, values in transfer_by_kind.items()},
-                host=host[at],
-                waits=waits[at],
-                unknown_transfer=transfer[at] - host[at] - waits[at],
+                exposed_by_kind=exposed_by_kind[at],
+                overlapped_by_kind=overlapped_by_kind[at],
+                transfer_by_kind=transfer_by_kind[at],
             )
             for at, (start, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True))
         ]

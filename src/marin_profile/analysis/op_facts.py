@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from marin_profile.analysis.planes import GPU, plane_kind
 from marin_profile.analysis.programs import registered_programs
 from marin_profile.base.columns import distinct
 from marin_profile.events.classify import (
-    GROUP_TRANSFER,
+    COMPUTE,
+    UNKNOWN,
     UNKNOWN_TRANSFER,
     OpClass,
     canonical_name,
@@ -23,7 +26,7 @@ from marin_profile.events.classify import (
 )
 from marin_profile.events.replica_groups import Groups, groups_in_text
 from marin_profile.events.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
-from marin_profile.events.timeline import HloInstruction, Op, Timeline
+from marin_profile.events.timeline import HloInstruction, Int64s, Op, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,16 @@ class OpFacts:
         return "/".join(self.scope)
 
 
+def name_ranks(facts: tuple[OpFacts, ...]) -> Int64s:
+    """The place of each op in the order of names; of one name, by program."""
+    keys = [
+        (fact.name, fact.hlo_op, fact.module, -1 if fact.program_id is None else fact.program_id)
+        for fact in facts
+    ]
+    place = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.array([place[key] for key in keys], np.int64)
+
+
 def op_facts(timeline: Timeline) -> tuple[OpFacts, ...]:
     line_names = _line_names_by_op(timeline)
     names = {program_id: timeline.hlo_modules.get(program_id, "") for program_id in timeline.hlo}
@@ -95,27 +108,33 @@ def op_facts(timeline: Timeline) -> tuple[OpFacts, ...]:
     facts = tuple(
         _facts(op, instruction(op), line_names.get(index)) for index, op in enumerate(timeline.ops)
     )
-    return _with_directions(facts)
+    return _with_kinds_of_starts(facts)
 
 
-def _with_directions(facts: tuple[OpFacts, ...]) -> tuple[OpFacts, ...]:
-    """A done that does not say between which memories it moves data takes it from its start."""
+# Kinds that a done may have because it does not say what it waits for.
+_VAGUE = frozenset({COMPUTE, UNKNOWN, UNKNOWN_TRANSFER})
+
+
+def _with_kinds_of_starts(facts: tuple[OpFacts, ...]) -> tuple[OpFacts, ...]:
+    """A done that does not say what it waits for takes the kind of its start: between which
+    memories data moves, or on which processor the operation runs."""
     starts = {
         (fact.name, fact.module, fact.program_id): fact
         for fact in facts
-        if fact.op_class.role == "start" and fact.group == GROUP_TRANSFER
+        if fact.op_class.role == "start" and fact.kind != COMPUTE
     }
 
-    def directed(fact: OpFacts) -> OpFacts:
-        if fact.op_class.role != "done" or fact.kind != UNKNOWN_TRANSFER:
+    def like_its_start(fact: OpFacts) -> OpFacts:
+        if fact.op_class.role != "done" or fact.kind not in _VAGUE:
             return fact
         for operand in fact.operands:
             start = starts.get((operand, fact.module, fact.program_id))
             if start is not None:
-                return replace(fact, op_class=replace(fact.op_class, kind=start.kind))
+                op_class = replace(fact.op_class, kind=start.kind)
+                return replace(fact, op_class=op_class, group=start.group)
         return fact
 
-    return tuple(map(directed, facts)) if starts else facts
+    return tuple(map(like_its_start, facts)) if starts else facts
 
 
 def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
@@ -132,9 +151,11 @@ def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
 def _facts(op: Op, instruction: HloInstruction | None, stream: str | None) -> OpFacts:
     op_class = classify_op(
         op.name if stream is not None else op.hlo_op or op.name,
+        hlo_op=op.hlo_op,
         category=op.category,
         opcode=instruction.opcode if instruction else "",
         wrapped_opcode=instruction.wrapped_opcode if instruction else "",
+        thread=instruction.execution_thread if instruction else "",
         long_name=op.long_name,
         shape=op.shape,
         memcpy_details=op.memcpy_details,

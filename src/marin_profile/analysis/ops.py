@@ -11,46 +11,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marin_profile.analysis.async_spans import AsyncSpans
 from marin_profile.analysis.device_ops import DeviceOps
-from marin_profile.analysis.ledger import DeviceTime, Ledger
+from marin_profile.analysis.ledger import DeviceTime
 from marin_profile.analysis.op_facts import OpFacts
-from marin_profile.analysis.ownership import owned_time
 from marin_profile.base.columns import counts_of, sum_by, unique_pairs
-from marin_profile.events.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
 from marin_profile.events.timeline import Int64s
 
 Program = tuple[str, int | None]
 Window = tuple[int, int]
-_SUMS = (
-    "count",
-    "total",
-    "exclusive",
-    "exposed",
-    "steady_count",
-    "steady_exclusive",
-    "period_count",
-    "period_exclusive",
-)
-
-
-@dataclass(frozen=True)
-class Account:
-    """What owned times need of one device: the ledger of the account's window, the device's async
-    spans, and the order of names (`ownership.name_ranks`)."""
-
-    ledger: Ledger
-    spans: AsyncSpans
-    ranks: Int64s
 
 
 @dataclass(frozen=True, slots=True)
 class OpTotals:
-    """One op. `exposed`: self time that no compute covers (and no communication, for transfers);
-    for compute it is the self time. steady_*: the part inside the steady window; period_*: inside
-    the device's whole periods, from the first kept step's start to the last one's; account_count
-    and owned: executions that start in the step account's window, and the time owned in it. An op
-    that only the async line shows has no executions (count 0)."""
+    """One op. `exposed`: the time that it owns (see `ownership`), so that the ops of a ledger term
+    sum to the term. steady_*: the part inside the steady window; period_*: inside the device's
+    whole periods, from the first kept step's start to the last one's; account_count and owned:
+    executions that start in the step account's window, and the time owned in it."""
 
     facts: OpFacts
     module: str
@@ -128,34 +104,29 @@ def op_totals(
     time: DeviceTime,
     steady: Window | None,
     periods: Window | None = None,
-    account: Account | None = None,
+    account: Window | None = None,
 ) -> list[OpTotals]:
     """One device's ops, in no particular order; the windows are on the device clock."""
     programs, index = programs_of(device, facts)
     size = len(programs)
     op_of = np.zeros(size, np.int64)
     op_of[index] = device.op
-    piece_index = index[device.piece_owner]
-    length = device.piece_end - device.piece_start
-    exposed = length - _covered(facts, device, time)
     count = counts_of(index, size)
     total = sum_by(index, device.end - device.start, size)
-    exclusive = sum_by(piece_index, length, size)
-    exposed_sum = sum_by(piece_index, exposed, size)
+    exclusive = sum_by(index, device.self_time, size)
     steady_count, steady_exclusive = _inside(device, index, size, steady)
     period_count, period_exclusive = _inside(device, index, size, periods)
-    account_count = owned = np.zeros(size, np.int64)
-    lone: list[OpTotals] = []
-    if account is not None:
-        shares = owned_time(
-            device, facts, account.spans, index, size, account.ledger, account.ranks
+    if time.is_serial:
+        exposed = exclusive
+        same = account == periods
+        account_count, owned = (
+            (period_count, period_exclusive) if same else _inside(device, index, size, account)
         )
-        owned = shares.of_group
-        window = (account.ledger.start, account.ledger.end)
-        same = window == periods
-        account_count = period_count if same else _starts(device, index, size, window)
-        lone = [_lone(facts[op], device.kind, time) for op, time in shares.of_lone.items() if time]
-    return lone + [
+    else:
+        exposed = sum_by(index[time.owned.owner], time.owned.end - time.owned.start, size)
+        account_count = _starts(device, index, size, account)
+        owned = sum_by(index[time.owned.owner], time.owned.inside(account or (0, 0)), size)
+    return [
         OpTotals(
             facts=facts[op_of[i]],
             module=programs[i][0],
@@ -163,7 +134,7 @@ def op_totals(
             count=int(count[i]),
             total=int(total[i]),
             exclusive=int(exclusive[i]),
-            exposed=int(exposed_sum[i]),
+            exposed=int(exposed[i]),
             steady_count=int(steady_count[i]),
             steady_exclusive=int(steady_exclusive[i]),
             period_count=int(period_count[i]),
@@ -174,19 +145,6 @@ def op_totals(
         )
         for i in range(size)
     ]
-
-
-def _lone(facts: OpFacts, device_kind: str, owned: int) -> OpTotals:
-    """An op that only the async line shows."""
-    nothing = dict.fromkeys(_SUMS, 0)
-    return OpTotals(
-        facts=facts,
-        module=facts.module,
-        program_id=facts.program_id,
-        device_kind=device_kind,
-        owned=owned,
-        **nothing,
-    )
 
 
 def _inside(
@@ -202,21 +160,9 @@ def _inside(
     )
 
 
-def _starts(device: DeviceOps, index: Int64s, size: int, window: Window) -> Int64s:
+def _starts(device: DeviceOps, index: Int64s, size: int, window: Window | None) -> Int64s:
     """Per group the executions that start inside the window."""
+    if window is None:
+        return np.zeros(size, np.int64)
     starts = (device.start >= window[0]) & (device.start < window[1])
     return counts_of(index[starts], size)
-
-
-def _covered(facts: tuple[OpFacts, ...], device: DeviceOps, time: DeviceTime) -> Int64s:
-    """How much of each self piece other work hides."""
-    groups = np.array([fact.group for fact in facts], np.int64)[device.op[device.piece_owner]]
-    covered = np.zeros(len(groups), np.int64)
-    for group, cover in (
-        (GROUP_COMMUNICATION, lambda: time.compute),
-        (GROUP_TRANSFER, lambda: time.busy_without_transfer),
-    ):
-        chosen = groups == group
-        if chosen.any():
-            covered[chosen] = cover().covered(device.piece_start[chosen], device.piece_end[chosen])
-    return covered

@@ -1,9 +1,9 @@
-"""Who owns each instant of a window on one device: exactly one op, or idle.
+"""Who owns each instant of a device's time: exactly one op, or nobody (idle).
 
-Contract: of all self pieces and asynchronous spans that cover an instant (the intervals of
-`ledger`), the owner is the one of the first ledger term in the order compute, communication,
-transfer, unknown; among equals the op that started later, then the first by name. So the owned
-times of a term's ops sum to that term of the ledger of the same window, exactly.
+Contract: of all self intervals that cover an instant, the owner is the one of the first ledger term
+in the order compute, communication, transfer, unknown; among equals the op that started later, then
+the first by name. Only an op of the op line owns time: an asynchronous operation in flight does
+not, the `*-done` that waits for it does.
 """
 
 from __future__ import annotations
@@ -12,167 +12,95 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marin_profile.analysis.async_spans import AsyncSpans
 from marin_profile.analysis.device_ops import DeviceOps
-from marin_profile.analysis.ledger import Ledger
-from marin_profile.analysis.op_facts import OpFacts
-from marin_profile.base.columns import distinct
 from marin_profile.base.jit import jit
-from marin_profile.events.classify import GROUP_COMMUNICATION, GROUP_TRANSFER
 from marin_profile.events.timeline import Int64s
 
 _FAR = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
-class Owned:
-    """Picoseconds. `of_group`: per group of op executions. `of_lone`: per row of the facts, for
-    spans that only the async line shows and that belong to no op execution."""
+class OwnedTime:
+    """Disjoint intervals by start, none empty; `owner` indexes the device's op columns."""
 
-    of_group: Int64s
-    of_lone: dict[int, int]
+    start: Int64s
+    end: Int64s
+    owner: Int64s
 
-
-def name_ranks(facts: tuple[OpFacts, ...]) -> Int64s:
-    """The place of each op in the order of names; of one name, by program."""
-    keys = [
-        (fact.name, fact.hlo_op, fact.module, -1 if fact.program_id is None else fact.program_id)
-        for fact in facts
-    ]
-    place = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-    return np.array([place[key] for key in keys], np.int64)
+    def inside(self, window: tuple[int, int]) -> Int64s:
+        """How much of each interval lies inside the window."""
+        clipped = np.minimum(self.end, window[1]) - np.maximum(self.start, window[0])
+        return np.maximum(clipped, 0)
 
 
-def owned_time(
-    device: DeviceOps,
-    facts: tuple[OpFacts, ...],
-    spans: AsyncSpans,
-    group: Int64s,
-    size: int,
-    ledger: Ledger,
-    ranks: Int64s,
-) -> Owned:
-    """Owned time in the ledger's window. `group` numbers the op executions' groups, 0..size-1; all
-    executions of a group are of one op.
+def is_serial(device: DeviceOps) -> bool:
+    """Whether no two self intervals overlap, so that each owns its whole length."""
+    return bool((device.piece_start[1:] >= device.piece_end[:-1]).all())
 
-    Raises AssertionError if the sums are not the ledger's.
-    """
-    terms = np.array([fact.group for fact in facts], np.int64)
-    moves_data = np.flatnonzero(np.isin(terms[spans.op], (GROUP_COMMUNICATION, GROUP_TRANSFER)))
-    span_op, done_at = spans.op[moves_data], spans.done_at[moves_data]
-    lone_ops = distinct(span_op[done_at < 0], len(facts))
-    span_group = np.where(done_at >= 0, group[done_at], size + np.searchsorted(lone_ops, span_op))
-    op_of = np.zeros(size + len(lone_ops), np.int64)
-    op_of[group] = device.op
-    op_of[size:] = lone_ops
-    owned = sweep(
-        device.piece_start,
-        device.piece_end,
-        device.piece_owner,
-        device.start,
-        group,
-        spans.start[moves_data],
-        spans.end[moves_data],
-        span_group,
-        terms[op_of],
-        ranks[op_of],
-        ledger.start,
-        ledger.end,
+
+def owned_time(device: DeviceOps, terms: Int64s, ranks: Int64s) -> OwnedTime:
+    """`terms` and `ranks`: of each op of the op table its ledger term, and its place by name."""
+    return OwnedTime(
+        *sweep(
+            device.piece_start,
+            device.piece_end,
+            device.piece_owner,
+            device.start,
+            terms[device.op],
+            ranks[device.op],
+        )
     )
-    sums = [int(owned[terms[op_of] == term].sum()) for term in range(4)]
-    expected = [
-        ledger.compute,
-        ledger.exposed_communication,
-        ledger.exposed_transfer,
-        ledger.unattributed,
-    ]
-    if sums != expected:
-        raise AssertionError(f"owned times {sums} are not the ledger's {expected}")
-    lone = dict(zip(lone_ops.tolist(), owned[size:].tolist(), strict=True))
-    return Owned(owned[:size], lone)
 
 
 @jit
-def sweep(
-    piece_start,
-    piece_end,
-    piece_owner,
-    op_start,
-    group,
-    span_start,
-    span_end,
-    span_group,
-    term_of,
-    rank_of,
-    low,
-    high,
-):
-    """Owned time per group in [low, high). Pieces and spans are sorted by start; term_of and
-    rank_of tell a group's ledger term and its place by name."""
-    owned = np.zeros(len(term_of), np.int64)
-    heap = np.empty((16, 5), np.int64)  # rows: term, -start, rank, end, group
-    size = 0
-    piece = span = 0
-    at = low
-    while True:
-        while piece < len(piece_start) and piece_end[piece] <= at:
-            piece += 1
-        while span < len(span_start) and span_end[span] <= at:
-            span += 1
-        next_piece = piece_start[piece] if piece < len(piece_start) else _FAR
-        next_span = span_start[span] if span < len(span_start) else _FAR
-        following = min(max(min(next_piece, next_span), at), high)
+def sweep(piece_start, piece_end, piece_owner, op_start, term_of, rank_of):
+    """(start, end, owner) columns. Pieces are sorted by start; op_start, term_of and rank_of tell
+    each owner's start, ledger term and place by name."""
+    n = len(piece_start)
+    starts = np.empty(2 * n, np.int64)
+    ends = np.empty(2 * n, np.int64)
+    owners = np.empty(2 * n, np.int64)
+    count = 0
+    heap = np.empty((16, 5), np.int64)  # rows: term, -start, rank, end, owner
+    size = piece = 0
+    at = np.int64(0)
+    while size or piece < n:
+        following = piece_start[piece] if piece < n else _FAR
         if size == 0:
-            if following >= high:
-                return owned
-            at = following
-            # Most pieces are alone: they own their whole length.
-            if next_piece <= at and next_span > at:
-                end = piece_end[piece]
-                after = piece_start[piece + 1] if piece + 1 < len(piece_start) else _FAR
-                if end <= next_span and end <= after:
-                    owned[group[piece_owner[piece]]] += min(end, high) - at
-                    at = min(end, high)
-                    piece += 1
-                    continue
+            at = np.int64(following)
         else:
             stop = min(heap[0, 3], following)
-            owned[heap[0, 4]] += stop - at
-            at = stop
-            if at >= high:
-                return owned
+            if stop > at:
+                starts[count] = at
+                ends[count] = stop
+                owners[count] = heap[0, 4]
+                count += 1
+                at = stop
             while size and heap[0, 3] <= at:
                 size -= 1
                 heap[0] = heap[size]
                 _sink(heap, size)
-            if at < following:
-                continue
-        if size + 2 > len(heap):
-            wider = np.empty((2 * len(heap), 5), np.int64)
-            wider[:size] = heap[:size]
-            heap = wider
-        if next_piece <= at and piece_end[piece] > at:
-            owner = piece_owner[piece]
-            index = group[owner]
-            _place(heap, size, term_of, rank_of, index, op_start[owner], piece_end[piece])
-            size += 1
+        while piece < n and piece_start[piece] <= at:
+            if piece_end[piece] > at:
+                if size == len(heap):
+                    wider = np.empty((2 * size, 5), np.int64)
+                    wider[:size] = heap
+                    heap = wider
+                owner = piece_owner[piece]
+                heap[size, 0] = term_of[owner]
+                heap[size, 1] = -op_start[owner]
+                heap[size, 2] = rank_of[owner]
+                heap[size, 3] = piece_end[piece]
+                heap[size, 4] = owner
+                _rise(heap, size)
+                size += 1
             piece += 1
-        elif next_span <= at and span_end[span] > at:
-            index = span_group[span]
-            _place(heap, size, term_of, rank_of, index, span_start[span], span_end[span])
-            size += 1
-            span += 1
+    return starts[:count].copy(), ends[:count].copy(), owners[:count].copy()
 
 
 @jit
-def _place(heap, size, term_of, rank_of, index, start, end):
-    """Add a row to the first `size` rows, which are a heap, and let it rise."""
-    heap[size, 0] = term_of[index]
-    heap[size, 1] = -start
-    heap[size, 2] = rank_of[index]
-    heap[size, 3] = end
-    heap[size, 4] = index
-    at = size
+def _rise(heap, at):
+    """Let the last row of a heap rise to its place."""
     while at > 0:
         parent = (at - 1) // 2
         if not _before(heap, at, parent):
@@ -183,6 +111,7 @@ def _place(heap, size, term_of, rank_of, index, start, end):
 
 @jit
 def _sink(heap, size):
+    """Let the first row of a heap sink to its place."""
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1

@@ -1,7 +1,8 @@
 """Which planes are devices, and which of their lines hold ops.
 
 Contract: TPU, sparse-core and GPU planes are devices by name, the CPU's host plane by its HLO
-events; custom planes ("/device:CUSTOM:...") are none.
+events; custom planes ("/device:CUSTOM:...") are none. A sparse core is a device of its own kind:
+its lines may be called like those of a TensorCore, or "Sparse Core ...".
 """
 
 from __future__ import annotations
@@ -18,10 +19,16 @@ OPS_LINE, ASYNC_LINE, MODULES_LINE, STEPS_LINE = (
     "XLA Modules",
     "Steps",
 )
+SPARSECORE_LINES = {
+    OPS_LINE: "Sparse Core Ops",
+    MODULES_LINE: "Sparse Core Modules",
+    STEPS_LINE: "Sparse Core Steps",
+}
 # Device lines whose events describe ops or executions a second time, or no work at all.
 DERIVED_LINES = frozenset(
     {MODULES_LINE, STEPS_LINE, "Framework Ops", "Framework Name Scope", "Source code"}
     | {"XLA TraceMe", "Overlay", "_counters_", "TensorFlow Ops", "TensorFlow Name Scope"}
+    | {SPARSECORE_LINES[MODULES_LINE], SPARSECORE_LINES[STEPS_LINE]}
 )
 
 _DEVICE_PLANE = re.compile(r"^/device:(TPU|GPU):(\d+)(?:\s+(SparseCore\s*\d*))?\s*$", re.IGNORECASE)
@@ -49,7 +56,16 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 def is_op_line(kind: str, line: Line) -> bool:
     if kind == GPU:
         return line.name.startswith("Stream")
-    return line.name.startswith(OPS_LINE)
+    names = (OPS_LINE, SPARSECORE_LINES[OPS_LINE]) if kind == SPARSECORE else (OPS_LINE,)
+    return line.name.startswith(names)
+
+
+def is_modules_line(line: Line) -> bool:
+    return line.name in (MODULES_LINE, SPARSECORE_LINES[MODULES_LINE])
+
+
+def is_steps_line(line: Line) -> bool:
+    return line.name in (STEPS_LINE, SPARSECORE_LINES[STEPS_LINE])
 
 
 def unknown_lines(plane: Plane, kind: str, lines: Iterable[Line]) -> list[str]:

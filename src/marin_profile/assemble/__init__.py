@@ -66,7 +66,6 @@ def assemble(
         devices=devices,
         steps=merge_steps(parts),
         ops=merge_op_totals(op for part in parts for op in part.ops),
-        async_ops=merge_op_totals(op for part in parts for op in part.async_ops),
         gaps=merge_gaps(gap for part in parts for gap in part.gaps),
         collectives=merge_collectives(row for part in parts for row in part.collectives),
         steady=all(device.steady is not None for _, device in devices),

@@ -61,7 +61,7 @@ def gap_row(context: Context, gap: GapTotals) -> schema.GapBeforeOp:
         total_gap_duration=us(gap.total),
         max_gap_duration=us(gap.longest),
         avg_gap_duration=us(gap.total) / gap.count,
-        payload_op=gap.payload,
+        payload_op=None if gap.is_noise else gap.payload,
         marker_op=gap.marker,
         account_count=gap.account_count if context.account else None,
         account_gap_duration=us(gap.account_total) if context.account else None,

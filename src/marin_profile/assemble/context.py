@@ -53,7 +53,6 @@ class Context:
     devices: tuple[tuple[HostPart, DevicePart], ...]
     steps: MergedSteps
     ops: list[OpTotals]
-    async_ops: list[OpTotals]
     gaps: list[GapTotals]
     collectives: list[CollectiveTotals]
     steady: bool
@@ -63,6 +62,12 @@ class Context:
         """Sparse cores are devices of their own kind and stay out of headline sums."""
         main = [device for _, device in self.devices if device.kind != SPARSECORE]
         return main or [device for _, device in self.devices]
+
+    @cached_property
+    def main_ops(self) -> list[OpTotals]:
+        """The ops of the main devices."""
+        main = [op for op in self.ops if op.device_kind != SPARSECORE]
+        return main or self.ops
 
     @property
     def window(self) -> str:
@@ -94,6 +99,10 @@ class Context:
 
     def gap_time(self, gap: GapTotals) -> int:
         return gap.steady_total if self.steady else gap.total
+
+    def gap_longest(self, gap: GapTotals) -> int:
+        """Each device's longest, summed."""
+        return gap.steady_longest_each if self.steady else gap.longest_each
 
     def gap_count(self, gap: GapTotals) -> int:
         return gap.steady_count if self.steady else gap.count

@@ -34,17 +34,18 @@ def _findings(
 ) -> advice.Findings:
     ledgers = [context.headline(device) for device in context.main_devices]
     window = sum(ledger.end - ledger.start for ledger in ledgers) or 1
-    op_time = sum(map(context.op_time, context.ops)) or 1
+    op_time = sum(map(context.op_time, context.main_ops)) or 1
     exposed = _summed(ledger.exposed_by_kind for ledger in ledgers)
     overlapped = _summed(ledger.overlapped_by_kind for ledger in ledgers)
     transfers = _summed(ledger.transfer_by_kind for ledger in ledgers)
     host_transfers = {kind: value for kind, value in transfers.items() if kind in HOST_KINDS}
     worst = _largest(exposed)
     transfer = _largest(host_transfers)
-    computing = [op for op in context.ops if op.facts.group == GROUP_COMPUTE]
+    computing = [op for op in context.main_ops if op.facts.group == GROUP_COMPUTE]
     top = min(computing, key=lambda op: (-context.op_time(op), op.rank), default=None)
-    gap = min(context.gaps, key=lambda gap: (-context.gap_time(gap), gap.payload), default=None)
-    recomputed = [op for op in context.ops if op.facts.pass_name == RECOMPUTE]
+    gaps = [gap for gap in context.gaps if not gap.is_noise]
+    gap = min(gaps, key=lambda gap: (-context.gap_time(gap), gap.payload), default=None)
+    recomputed = [op for op in context.main_ops if op.facts.pass_name == RECOMPUTE]
     period = step_time.period or schema.DurationStats(count=0)
     return advice.Findings(
         window=context.window,
@@ -55,9 +56,14 @@ def _findings(
         host_transfer=sum(ledger.host for ledger in ledgers) / window,
         worst_transfer=None if transfer is None else (transfer[0], transfer[1] / window),
         idle=sum(ledger.idle for ledger in ledgers) / window,
-        longest_gap=None
+        most_delayed=None
         if gap is None
-        else (gap.payload, context.gap_time(gap) / window, context.gap_count(gap)),
+        else advice.Gaps(
+            before=gap.payload,
+            share=context.gap_time(gap) / window,
+            longest=context.gap_longest(gap) / window,
+            count=context.gap_count(gap),
+        ),
         top_op=None
         if top is None
         else (top.facts.name, top.facts.scope_path, context.op_time(top) / op_time),

@@ -44,7 +44,7 @@ def hot_op(context: Context, op: OpTotals) -> schema.HotOp:
 
 def op_groups(context: Context) -> list[schema.OpGroup]:
     groups: dict[tuple[str, str, str, str, str], list[OpTotals]] = {}
-    for op in context.ops + context.async_ops:
+    for op in context.ops:
         f = op.facts
         key = (f.canonical, f.kind, f.shape, f.scope_path, f.pass_name)
         groups.setdefault(key, []).append(op)
@@ -87,7 +87,7 @@ def _op_group(
 
 
 def families(context: Context) -> list[schema.SemanticFamily]:
-    rows = family_totals(context.ops + context.async_ops)
+    rows = family_totals(context.ops)
     total = sum(row.exclusive for row in rows)
     return [
         schema.SemanticFamily(

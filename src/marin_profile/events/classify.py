@@ -33,6 +33,7 @@ HOST_TO_DEVICE = "host_to_device"
 DEVICE_TO_HOST = "device_to_host"
 DEVICE_TO_DEVICE = "device_to_device"
 ON_CHIP = "on_chip"
+SPARSECORE = "sparsecore"  # a wait for a sparse core
 UNKNOWN_TRANSFER = "unknown_transfer"
 TRANSFERS = (
     HOST_TO_DEVICE,
@@ -41,6 +42,7 @@ TRANSFERS = (
     ON_CHIP,
     "infeed",
     "outfeed",
+    SPARSECORE,
     UNKNOWN_TRANSFER,
 )
 
@@ -99,6 +101,7 @@ BOOKKEEPING = frozenset(
 
 KERNEL_COLLECTIVES = (
     ("reducescatter", "reduce-scatter"),
+    ("raggedalltoall", "ragged-all-to-all"),
     ("allreduce", "all-reduce"),
     ("allgather", "all-gather"),
     ("alltoall", "all-to-all"),
@@ -111,6 +114,11 @@ KERNEL_COLLECTIVES = (
 NCCL_PREFIX = re.compile(
     r"^(?:void )?(?:nccl\w*?Kernel|rccl(?:Dev)?Kernel|rccl)_?(?P<rest>.*)", re.DOTALL
 )
+# XLA's own one-shot collectives (also mangled: the name's length stands before it), and NVSHMEM's.
+XLA_COLLECTIVE = re.compile(r"(?:^|[^A-Za-z])(?P<rest>AllReduce|RaggedAllToAll)KernelImpl")
+NVSHMEM = re.compile(r"^(?:void )?nvshmem", re.IGNORECASE)
+# One event for all kernels of a graph: what it holds is not known.
+GRAPH = re.compile(r"^(?:CudaGraphExec|command_buffer)(?![A-Za-z])")
 KERNEL_TRANSFERS = (
     (re.compile(r"^(?:MemcpyH2D|CopyHostToDevice)\b"), HOST_TO_DEVICE),
     (re.compile(r"^(?:MemcpyD2H|CopyDeviceToHost)\b"), DEVICE_TO_HOST),
@@ -158,6 +166,7 @@ _SUFFIX = re.compile(r"\.\d+$")
 _STATE = re.compile(r"-(?:start|done|update)$")
 _TRAILING = frozenset({"start", "done", "update", "clone", "remat", "sunk"})
 _OPCODE_AFTER_SHAPE = re.compile(r"\s*([a-z][a-z0-9\-]*)\(")
+_THREAD = re.compile(r'\basync_execution_thread="([^"]*)"')
 _SPACE = re.compile(r"S\((\d+)\)")
 _SHAPE = re.compile(r"([a-z][a-z0-9]*)\[([^\]]*)\]")
 
@@ -221,9 +230,11 @@ def _stem(name: str) -> str:
 def classify_op(
     name: str,
     *,
+    hlo_op: str = "",
     category: str = "",
     opcode: str = "",
     wrapped_opcode: str = "",
+    thread: str = "",
     long_name: str = "",
     shape: str = "",
     memcpy_details: str = "",
@@ -232,37 +243,66 @@ def classify_op(
 ) -> OpClass:
     """The kind of a device op.
 
-    category: XLA's hlo_category. opcode, wrapped_opcode: from the HLO proto. long_name: HLO text.
-    is_kernel: `name` is a GPU kernel symbol, which then decides first.
+    category: XLA's hlo_category. opcode, wrapped_opcode, thread (on which an async operation runs;
+    "" for the op's own): from the HLO proto. long_name: HLO text. is_kernel: `name` is a GPU kernel
+    symbol, and hlo_op the HLO op that launched it.
     """
-    if is_kernel:
-        found = _kernel_kind(name, memcpy_details, line_name)
-        if found:
-            return OpClass(found, "", found, False)
     code = opcode or opcode_of(long_name)
-    stem = "" if is_kernel else _stem(name)
+    if is_kernel:
+        if GRAPH.match(name):
+            return OpClass(UNKNOWN, "", "graph", True)
+        found = _hlo_kind_of_kernel(hlo_op, code, wrapped_opcode)
+        found = found or _kernel_kind(name, memcpy_details, line_name) or COMPUTE
+        return OpClass(found, "", found, False)
+    stem = _stem(name)
     named = not category and not code
-    facts = (canonical_name(name).lower(),) if named and not is_kernel else (category, code)
+    facts = (canonical_name(name).lower(),) if named else (category, code)
     role = next((role for fact in reversed(facts) if (role := _split_role(fact)[1])), "")
-    for fact in facts:
-        base = _split_role(fact)[0]
-        if base == "async":
-            base = wrapped_opcode or stem
-        elif named:
-            base = stem
+    bases = [_split_role(fact)[0] for fact in facts]
+    bases = [
+        wrapped_opcode or stem if base == "async" else stem if named else base for base in bases
+    ]
+    for base in bases:
         if base in CONTAINER_OPCODES:
             return OpClass(COMPUTE, "", base, True)
         to_host = HOST_TRANSFERS.get(base.removeprefix("host "))
         if to_host and (base.startswith("host ") or "is_host_transfer=true" in long_name):
             return OpClass(to_host, role, base, False)
         kind = _collective_kind(base, named=named) or INFEED_OPCODES.get(base)
-        if not kind and role and base in DMA_OPCODES:
-            kind = transfer_direction(long_name, shape, base, role)
         if kind:
             return OpClass(kind, role, base, False)
-        if role and base == "async":
+    elsewhere = _elsewhere(thread or _thread_of(long_name)) if role else ""
+    if elsewhere:
+        return OpClass(elsewhere, role, bases[0], False)
+    for base in bases if role else ():
+        if base in DMA_OPCODES:
+            return OpClass(transfer_direction(long_name, shape, base, role), role, base, False)
+        if base == "async":
             return OpClass(UNKNOWN, role, base, False)
     return OpClass(COMPUTE, role, facts[-1], False)
+
+
+def _thread_of(long_name: str) -> str:
+    found = _THREAD.search(long_name)
+    return found.group(1) if found else ""
+
+
+def _elsewhere(thread: str) -> str:
+    """The kind of an asynchronous operation that another processor runs; "" for the device's own
+    thread. Its `*-done` waits for that processor."""
+    if thread in ("", "main"):
+        return ""
+    return SPARSECORE if thread == SPARSECORE else UNKNOWN
+
+
+def _hlo_kind_of_kernel(hlo_op: str, code: str, wrapped_opcode: str) -> str:
+    """What its HLO op says of a kernel: a collective or a feed, or "". The opcode says it, else the
+    op's own name."""
+    base = _split_role(code)[0]
+    if base == "async":
+        base = wrapped_opcode or _stem(hlo_op)
+    base = base or (_stem(hlo_op) if hlo_op else "")
+    return _collective_kind(base, named=not code) or INFEED_OPCODES.get(base, "")
 
 
 def _collective_kind(base: str, *, named: bool) -> str:
@@ -275,13 +315,15 @@ def _collective_kind(base: str, *, named: bool) -> str:
 
 
 def _kernel_kind(name: str, memcpy_details: str, line_name: str) -> str:
-    nccl = NCCL_PREFIX.match(name)
-    if nccl:
-        symbol = nccl.group("rest").replace("_", "").lower()
+    collective = NCCL_PREFIX.match(name) or XLA_COLLECTIVE.search(name)
+    if collective:
+        symbol = collective.group("rest").replace("_", "").lower()
         return next(
             (kind for word, kind in KERNEL_COLLECTIVES if symbol.startswith(word)),
             "other-collective",
         )
+    if NVSHMEM.match(name):
+        return "other-collective"
     stream = MEMCPY_STREAM.search(line_name)
     if memcpy_details or stream:
         detail = MEMCPY_DETAIL.search(memcpy_details)

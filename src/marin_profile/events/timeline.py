@@ -76,7 +76,9 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class HloInstruction:
-    """An instruction of an HLO proto: its opcode, scope path, result shape and operand names."""
+    """An instruction of an HLO proto: its opcode, scope path, result shape and operand names; of an
+    asynchronous one what it wraps and on which thread that runs ("" where the proto does not say).
+    """
 
     opcode: str
     op_name: str
@@ -84,6 +86,7 @@ class HloInstruction:
     operands: tuple[str, ...] = ()
     replica_groups: Groups = ()
     wrapped_opcode: str = ""
+    execution_thread: str = ""
 
     @property
     def replica_group_size(self) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,11 +59,12 @@ def read_hlo_proto(buffer: Buffer, at: int, end: int) -> dict[str, HloInstructio
 
 def _read_module(buffer: Buffer, module: Span) -> dict[str, HloInstruction]:
     raw: list[_RawInstruction] = []
-    roots: dict[int, int] = {}
+    computations: dict[int, _Computation] = {}
     for number, _, computation in fields(buffer, module):
         if number != 3:
             continue
         computation_id = root_id = 0
+        thread = ""
         for inner, value, span in fields(buffer, computation):
             if inner == 2:
                 raw.append(_RawInstruction(buffer, span))
@@ -70,18 +72,38 @@ def _read_module(buffer: Buffer, module: Span) -> dict[str, HloInstruction]:
                 computation_id = value
             elif inner == 6:
                 root_id = value
-        roots[computation_id] = root_id
+            elif inner == 8:
+                thread = text(buffer, span)
+        computations[computation_id] = _Computation(root_id, thread)
     by_id = {instruction.id: instruction for instruction in raw}
-    return {item.name: item.resolve(by_id, roots) for item in raw}
+    return {item.name: item.resolve(by_id, computations) for item in raw}
+
+
+@dataclass(frozen=True, slots=True)
+class _Computation:
+    """The id of the root instruction, and the thread that runs it."""
+
+    root: int
+    thread: str
 
 
 class _RawInstruction:
     """An instruction whose operands and callees are still ids."""
 
-    __slots__ = ("callees", "groups", "id", "name", "op_name", "opcode", "operand_ids", "shape")
+    __slots__ = (
+        "callees",
+        "groups",
+        "id",
+        "name",
+        "op_name",
+        "opcode",
+        "operand_ids",
+        "shape",
+        "thread",
+    )
 
     def __init__(self, buffer: Buffer, span: Span) -> None:
-        self.name = self.opcode = self.op_name = self.shape = ""
+        self.name = self.opcode = self.op_name = self.shape = self.thread = ""
         self.id = 0
         self.operand_ids: list[int] = []
         self.callees: list[int] = []
@@ -105,16 +127,22 @@ class _RawInstruction:
                 self.callees += _repeated(buffer, value, inner)
             elif number == 49:
                 self.groups = (*self.groups, _replica_group(buffer, inner))
+            elif number == 79:
+                self.thread = text(buffer, inner)
             elif number == 87:
                 self.groups = _device_list_groups(buffer, inner) or self.groups
             elif number == 93:
                 self.groups = _mesh_groups(buffer, inner) or self.groups
 
-    def resolve(self, by_id: dict[int, _RawInstruction], roots: dict[int, int]) -> HloInstruction:
-        wrapped = ""
+    def resolve(
+        self, by_id: dict[int, _RawInstruction], computations: dict[int, _Computation]
+    ) -> HloInstruction:
+        wrapped, thread = "", self.thread
         if self.opcode.startswith("async-") and self.callees:
-            root = by_id.get(roots.get(self.callees[0], 0))
+            called = computations.get(self.callees[0], _Computation(0, ""))
+            root = by_id.get(called.root)
             wrapped = root.opcode if root else ""
+            thread = thread or called.thread
         operands = tuple(by_id[i].name for i in self.operand_ids if i in by_id)
         return HloInstruction(
             opcode=self.opcode,
@@ -123,6 +151,7 @@ class _RawInstruction:
             operands=operands,
             replica_groups=tuple(group for group in self.groups if group),
             wrapped_opcode=wrapped,
+            execution_thread=thread,
         )
 
 

@@ -23,7 +23,8 @@ from marin_profile.schema.record import Record
 
 
 class HotOp(Record):
-    """One op (name within a program) over all devices. `exclusive_duration` is self time;
+    """One op (name within a program) over all devices. `exclusive_duration` is self time,
+    `exposed_duration` the part that the op owns: the ops of a ledger term sum to the term;
     `per_step_duration` is the self time per kept step and device in the steady window;
     `category` is the kind (compute, all-reduce, host_to_device, ...), `hlo_category` XLA's own."""
 
@@ -68,8 +69,8 @@ class OpGroup(Record):
     """All ops alike in (canonical name, category, shape, scope, pass). `count` and the durations
     cover the whole capture and all devices; `per_step_duration` as in HotOp. `owned_duration` is
     the part of the step account's windows that belongs to these ops alone: every instant has one
-    owner or is idle; `account_count` executions start in them. An op that only an async line shows
-    has count 0. The remainder row, if any, is named "(remainder)"."""
+    owner or is idle; `account_count` executions start in them. The remainder row, if any, is named
+    "(remainder)"."""
 
     canonical_name: str
     category: str
