@@ -10,9 +10,8 @@ import pytest
 
 from builders_xspace import Space
 from marin_profile.base.errors import BrokenInputError, NotFoundError, UsageError
+from marin_profile.capture.formats import TRACE_JSON, XPLANE
 from marin_profile.capture.sources import (
-    TRACE_JSON,
-    XPLANE,
     Capture,
     captures_in,
     find_captures,

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from builders_json import event, gz, names, pairs, process, read, thread, times, trace
+from marin_profile.capture.formats import TRACE_JSON, format_named
 from marin_profile.events.timeline import Line, Op, Plane
-from marin_profile.readers import JSON_LACKS, json_events, json_stream
+from marin_profile.readers import json_events, json_stream
 
 
 def test_a_whole_small_trace() -> None:
@@ -335,6 +336,6 @@ def test_small_windows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_json_lacks_is_stated() -> None:
-    stated = " ".join(JSON_LACKS)
+    stated = " ".join(format_named(TRACE_JSON).lacks)
     for word in ("async", "HLO protos", "plane statistics", "flops", "program ids", "allocations"):
         assert word in stated

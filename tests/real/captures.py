@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from marin_profile.capture.sources import resolve
+from marin_profile.capture.formats import format_ending
+from marin_profile.capture.sources import resolve_path
 from marin_profile.events.timeline import Timeline
 from marin_profile.pipeline import SummarizeOptions, summarize_capture
 from marin_profile.readers import read_timeline
@@ -23,19 +24,15 @@ CPU_HOST_ONLY = "cpu_host_only/plugins/profile/2025_05_15_16_04_13"
 
 def summarize(path: Path, **options: object) -> ProfileSummary:
     """Summarise a capture folder or a single file."""
-    name = str(path)
-    if path.is_dir():
-        capture, _ = resolve(profile_dir=name)
-    elif name.endswith(".pb"):
-        capture, _ = resolve(xplane_file=name)
-    else:
-        capture, _ = resolve(trace_file=name)
+    capture, _ = resolve_path(str(path))
     return summarize_capture(capture, SummarizeOptions(**options))  # type: ignore[arg-type]
 
 
 def read(path: Path) -> Timeline:
+    file_format = format_ending(path.name)
+    assert file_format is not None
     with path.open("rb") as stream:
-        return read_timeline(stream, path=path.name, is_xplane=path.suffix == ".pb")
+        return read_timeline(stream, path=path.name, source_format=file_format.name)
 
 
 def ledgers(summary: ProfileSummary, window: str) -> dict[str, DeviceLedger]:

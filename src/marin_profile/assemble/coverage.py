@@ -9,8 +9,7 @@ from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import CaptureFacts, Context, us
 from marin_profile.assemble.profiling import profiling_notes
-from marin_profile.capture.formats import XPLANE
-from marin_profile.readers import JSON_LACKS
+from marin_profile.capture.formats import format_named
 
 COMMAND_BUFFER = "command_buffer"
 UNATTRIBUTED_LIMIT = 100
@@ -30,7 +29,7 @@ def coverage_section(context: Context) -> schema.Coverage:
         dropped.update(part.dropped)
         if part.sync_entries:
             dropped["driver_sync_entry"] += part.sync_entries
-    json_parts = [part for part in context.parts if part.source_format != XPLANE]
+    lacks = [lack for part in context.parts for lack in format_named(part.source_format).lacks]
     return schema.Coverage(
         hlo_attributed_share=with_hlo / total if total else None,
         scope_attributed_share=with_scope / total if total else None,
@@ -55,7 +54,7 @@ def coverage_section(context: Context) -> schema.Coverage:
             if not _has_hlo(op)
         ][:UNATTRIBUTED_LIMIT],
         overlapping_events=sum(part.overlapping_events for part in context.parts),
-        format_lacks=list(JSON_LACKS) if json_parts else [],
+        format_lacks=list(dict.fromkeys(lacks)),
     )
 
 

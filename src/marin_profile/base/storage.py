@@ -177,7 +177,7 @@ def _file_system(url: str) -> tuple[Any, str]:
 
 def _not_a_folder(path: str) -> UsageError:
     return UsageError(
-        f"{path} is a file, not a folder; name it with --xplane-file or --trace-file."
+        f"{path} is a file, not a folder; name it with its format's option, as --xplane-file."
     )
 
 

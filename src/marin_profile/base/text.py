@@ -9,7 +9,7 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 LONGEST_NAME = 72
 NOT_KNOWN = "n/a"
@@ -126,3 +126,9 @@ def _line(cells: Sequence[str]) -> str:
 def left_out(total: int, shown: int, noun: str, nouns: str | None = None) -> list[str]:
     """The line below a cut list; nothing if it is whole."""
     return [] if shown >= total else ["", f"{plural(total - shown, noun, nouns)} left out."]
+
+
+def either(names: Iterable[str]) -> str:
+    """The names as alternatives: `a, b or c`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last

@@ -19,8 +19,8 @@ from datetime import datetime
 from marin_profile.base.storage import is_url, open_file, path_parts
 from marin_profile.capture.context import read_window
 from marin_profile.capture.filenames import CONTEXT_FILE, PROFILE_FOLDERS, STAMP_FORMAT
-from marin_profile.capture.formats import XPLANE
-from marin_profile.capture.trace_files import HostFile, choose_files, format_of
+from marin_profile.capture.formats import format_named, load
+from marin_profile.capture.trace_files import HostFile, choose_files, profile_format
 
 MOST_SECONDS_APART = 30
 # A remote file is read whole for its window; a larger one is judged by its folder's stamp.
@@ -68,7 +68,7 @@ def sessions_below(root: str, files: Iterable[tuple[str, int]]) -> list[Session]
         folder, _, name = path.rpartition("/")
         if not any(part.startswith(".") for part in path.split("/")):
             by_folder.setdefault(folder, []).append((name, size))
-    if any(format_of(name) for name, _ in by_folder.get("", [])):
+    if any(profile_format(name) for name, _ in by_folder.get("", [])):
         by_folder = {"": by_folder[""]}
     found = [
         _session(root, above, folder, sorted(members))
@@ -168,19 +168,19 @@ def _window(session: Session) -> tuple[int, int] | None:
         return noted
     for host in session.hosts:
         for file in (host, *host.fallbacks):
+            reader = format_named(file.format).read_window
             is_large = is_url(file.path) and file.size > LARGEST_REMOTE_WINDOW
-            if file.format == XPLANE and file.size and not is_large:
-                window = _read_window(file.path)
+            if reader and file.size and not is_large:
+                window = _read_window(reader, file.path)
                 if window:
                     return window
     return None
 
 
-def _read_window(path: str) -> tuple[int, int] | None:
-    from marin_profile.readers.profile_window import read_profile_window
-
+def _read_window(reader: str, path: str) -> tuple[int, int] | None:
     try:
         with open_file(path) as stream:
-            return read_profile_window(stream)
+            found: tuple[int, int] | None = load(reader)(stream)
+            return found
     except Exception:  # a damaged file is named when it is read for its events
         return None

@@ -25,8 +25,9 @@ from marin_profile.base.storage import (
     path_parts,
     plain,
 )
+from marin_profile.base.text import either
 from marin_profile.capture.filenames import PROFILE_FOLDERS
-from marin_profile.capture.formats import TRACE_JSON, XPLANE
+from marin_profile.capture.formats import FORMATS, Format, format_ending
 from marin_profile.capture.sessions import STAMP, Session, sessions_below, taken_together
 from marin_profile.capture.trace_files import LOOKED_FOR, PYTORCH, HostFile, host_of, portable_name
 
@@ -50,28 +51,34 @@ class Capture:
 
 
 def resolve(
-    *,
-    profile_dir: str | None = None,
-    trace_file: str | None = None,
-    xplane_file: str | None = None,
-    hosts: Sequence[str] = (),
+    *, profile_dir: str | None = None, hosts: Sequence[str] = (), **files: str | None
 ) -> tuple[Capture, list[str]]:
-    """The capture that the arguments name (exactly one of the first three), and notes on choices.
+    """The capture that the arguments name, and notes on choices. Exactly one is given of
+    `profile_dir` and `files`, whose names are the formats' arguments (`xplane_file=...`).
 
     Raises UsageError, NotFoundError or BrokenInputError.
     """
-    named = [name for name in (profile_dir, trace_file, xplane_file) if name is not None]
-    if len(named) != 1:
-        raise UsageError(
-            "Name exactly one profile: with --profile-dir, --trace-file or --xplane-file."
-        )
+    formats = {one.argument: one for one in FORMATS}
+    unknown = files.keys() - formats.keys()
+    if unknown:
+        raise TypeError(f"resolve has no {', '.join(sorted(unknown))}")
+    named = [(formats[name], path) for name, path in files.items() if path is not None]
+    if len(named) + (profile_dir is not None) != 1:
+        options = either(("--profile-dir", *(one.option for one in FORMATS)))
+        raise UsageError(f"Name exactly one profile: with {options}.")
     if profile_dir is not None:
         capture, notes = from_folder(profile_dir)
-    elif trace_file is not None:
-        capture, notes = from_file(trace_file, TRACE_JSON), []
     else:
-        capture, notes = from_file(named[0], XPLANE), []
+        [(file_format, path)] = named
+        capture, notes = from_file(path, file_format), []
     return _only_hosts(capture, hosts), notes
+
+
+def resolve_path(path: str, *, hosts: Sequence[str] = ()) -> tuple[Capture, list[str]]:
+    """`resolve` for a file whose name tells its format, else for a folder."""
+    file_format = format_ending(path)
+    name = file_format.argument if file_format else "profile_dir"
+    return resolve(hosts=hosts, **{name: path})
 
 
 def from_folder(folder: str) -> tuple[Capture, list[str]]:
@@ -107,16 +114,15 @@ def _taken_beside(folder: str, chosen: Capture) -> list[str]:
     return []
 
 
-def from_file(path: str, file_format: str) -> Capture:
+def from_file(path: str, file_format: Format) -> Capture:
     """A capture of one file that the user named."""
     path = plain(path)
     name = base_name(path)
-    if name.endswith(".xplane.pb") and file_format == TRACE_JSON:
-        raise UsageError(f"{path} is an XPlane protobuf; name it with --xplane-file.")
-    if name.endswith((".json", ".json.gz")) and file_format == XPLANE:
-        raise UsageError(f"{path} is a trace JSON; name it with --trace-file.")
-    option = "--xplane-file" if file_format == XPLANE else "--trace-file"
-    host = HostFile(host_of(name), path, file_size(path), file_format, f"named with {option}")
+    other = format_ending(name)
+    if other is not None and other != file_format:
+        raise UsageError(f"{path} is no {file_format.called}; name it with {other.option}.")
+    reason = f"named with {file_format.option}"
+    host = HostFile(host_of(name), path, file_size(path), file_format.name, reason)
     folder = path[: -len(name)].rstrip("/") or ("/" if path.startswith("/") else ".")
     stamp = next((part for part in reversed(path_parts(path)) if STAMP.match(part)), "")
     return Capture(folder, stamp, (host,), portable_name(path))
@@ -254,4 +260,5 @@ __all__ = [
     "open_file",
     "portable_name",
     "resolve",
+    "resolve_path",
 ]

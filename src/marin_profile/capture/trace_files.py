@@ -1,8 +1,8 @@
 """Which files are JAX profiles, and which one speaks for a host.
 
-Contract: decided by names alone; nothing is opened. Per host one file is chosen, xplane before
-JSON; the others stay as `fallbacks`, best first, for the case that the chosen one turns out empty
-or damaged.
+Contract: decided by names alone; nothing is opened. Per host one file is chosen, of the format
+that `formats` lists first; the others stay as `fallbacks`, best first, for the case that the chosen
+one turns out empty or damaged.
 """
 
 from __future__ import annotations
@@ -12,19 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from marin_profile.base.storage import base_name, path_parts
+from marin_profile.base.text import either
 from marin_profile.capture.filenames import PROFILE_FOLDERS, WRITTEN_BESIDE
-from marin_profile.capture.formats import TRACE_JSON, XPLANE
+from marin_profile.capture.formats import FORMATS, Format, format_named, format_of, host_suffixes
 
 UNNAMED_HOST = "unnamed"
-PERFETTO_COPY = "perfetto_trace.json.gz"
-LOOKED_FOR = f"*.xplane.pb, *.trace.json.gz, *.trace.json or {PERFETTO_COPY}"
+LOOKED_FOR = either(pattern for one in FORMATS for pattern in one.patterns)
 PYTORCH = re.compile(r"\.pt\.trace\.json(?:\.gz)?$")
-
-_HOST_SUFFIXES = (
-    (".xplane.pb", XPLANE),
-    (".trace.json.gz", TRACE_JSON),
-    (".trace.json", TRACE_JSON),
-)
 
 
 @dataclass(frozen=True)
@@ -56,18 +50,18 @@ def portable_name(path: str) -> str:
 def choose_files(
     folder: str, members: Iterable[tuple[str, int]]
 ) -> tuple[tuple[HostFile, ...], tuple[str, ...]]:
-    """One file for each host, xplane first, and the names of what is no profile of JAX."""
+    """One file for each host, and the names of what is no profile of JAX."""
     by_host: dict[str, list[HostFile]] = {}
     copies: list[HostFile] = []
     skipped: list[str] = []
     for name, size in members:
-        file_format = format_of(name)
+        file_format = profile_format(name)
         if file_format is None:
             if name not in WRITTEN_BESIDE:
                 skipped.append(name)
             continue
-        file = HostFile(host_of(name), f"{folder}/{name}", size, file_format, "")
-        if name == PERFETTO_COPY:
+        file = HostFile(host_of(name), f"{folder}/{name}", size, file_format.name, "")
+        if name in file_format.hostless_names:
             copies.append(file)
         else:
             by_host.setdefault(file.host, []).append(file)
@@ -82,9 +76,11 @@ def choose_files(
 
 
 def _best_first(files: list[HostFile]) -> HostFile:
-    def rank(file: HostFile) -> tuple[bool, bool, bool, str]:
-        is_copy = base_name(file.path) == PERFETTO_COPY
-        return file.format != XPLANE, is_copy, not file.path.endswith(".gz"), file.path
+    def rank(file: HostFile) -> tuple[int, int, str]:
+        one = format_named(file.format)
+        suffix = _suffix(base_name(file.path))
+        at = one.suffixes.index(suffix) if suffix else len(one.suffixes)
+        return FORMATS.index(one), at, file.path
 
     chosen, *others = sorted(files, key=rank)
     others = [replace(other, reason="fallback") for other in others]
@@ -95,33 +91,34 @@ def _reason(chosen: HostFile, others: Sequence[HostFile]) -> str:
     if not others:
         return "the only file of this host"
     names = " and ".join(_kind_name(other.path) for other in others)
-    if chosen.format == XPLANE:
-        return (
-            f"xplane.pb chosen over {names}: it also carries HLO protos, async events and op costs"
-        )
-    return f"{_kind_name(chosen.path)} chosen over {names}: the profiler's own file, same events"
+    if any(other.format != chosen.format for other in others):
+        why = format_named(chosen.format).excels
+    else:
+        why = "the profiler's own file, same events"
+    return f"{_kind_name(chosen.path)} chosen over {names}: {why}"
 
 
 def _kind_name(path: str) -> str:
     name = base_name(path)
-    return next((suffix.lstrip(".") for suffix, _ in _HOST_SUFFIXES if name.endswith(suffix)), name)
+    return (_suffix(name) or name).lstrip(".")
 
 
-def format_of(name: str) -> str | None:
-    if name == PERFETTO_COPY:
-        return TRACE_JSON
-    if PYTORCH.search(name):
-        return None
-    return next((kind for suffix, kind in _HOST_SUFFIXES if name.endswith(suffix)), None)
+def _suffix(name: str) -> str | None:
+    return next((suffix for suffix in host_suffixes() if name.endswith(suffix)), None)
+
+
+def profile_format(name: str) -> Format | None:
+    """The format of a file of this name; None if it is no profile of JAX."""
+    return None if PYTORCH.search(name) else format_of(name)
 
 
 def host_of(name: str) -> str:
     name = as_text(name)
-    if name == PERFETTO_COPY:
+    if any(name in one.hostless_names for one in FORMATS):
         return UNNAMED_HOST
-    for suffix, _ in _HOST_SUFFIXES:
-        if name.endswith(suffix) and name != suffix:
-            return name[: -len(suffix)]
+    suffix = _suffix(name)
+    if suffix and name != suffix:
+        return name[: -len(suffix)]
     return name.split(".", 1)[0] or UNNAMED_HOST
 
 

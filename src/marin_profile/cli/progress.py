@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from marin_profile.capture.formats import TRACE_JSON, XPLANE
+from marin_profile.capture.formats import format_named
 from marin_profile.capture.sources import Capture
 from marin_profile.cli.options import note
 
@@ -14,16 +14,15 @@ from marin_profile.cli.options import note
 LARGE_BYTES = 500_000_000
 QUIET_SECONDS = 4.0
 
-# Peak memory per byte of file, above what every run takes; measured on 90 MB of each.
-_MEMORY_PER_BYTE = {XPLANE: 2.5, TRACE_JSON: 3.5}
-
 
 @contextmanager
 def working_on(capture: Capture) -> Iterator[None]:
     """Notes on stderr: for large files at once, for others when the work takes long."""
     size = sum(host.size for host in capture.hosts)
     if size >= LARGE_BYTES:
-        memory = max(host.size * _MEMORY_PER_BYTE[host.format] for host in capture.hosts)
+        memory = max(
+            host.size * format_named(host.format).memory_per_byte for host in capture.hosts
+        )
         note(f"reading {size / 1e9:.1f} GB; this takes about {memory / 1e9:.1f} GB of memory.")
     timer = threading.Timer(QUIET_SECONDS, _still_working, [size])
     timer.daemon = True

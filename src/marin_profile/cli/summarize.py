@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from marin_profile.base.errors import UsageError
 from marin_profile.base.startup import import_numba, return_large_blocks
+from marin_profile.base.text import either
+from marin_profile.capture.formats import FORMATS
 from marin_profile.cli.options import Verb, emit, note, output_option, wandb_options, warmup_option
 
 if TYPE_CHECKING:
@@ -18,10 +21,16 @@ if TYPE_CHECKING:
 BREAKDOWN_MODES = ("device_ledger", "exclusive_per_track", "exclusive_global")
 
 
+def _file_options(command: Callable[..., None]) -> Callable[..., None]:
+    for one in reversed(FORMATS):
+        text = f"One {one.called} ({one.patterns[0]})."
+        command = click.option(one.option, metavar="F", help=text)(command)
+    return command
+
+
 @click.command(cls=Verb)
 @click.option("--profile-dir", metavar="DIR", help="A folder above plugins/profile/<timestamp>/.")
-@click.option("--trace-file", metavar="F", help="One trace JSON (*.trace.json.gz).")
-@click.option("--xplane-file", metavar="F", help="One XPlane protobuf (*.xplane.pb).")
+@_file_options
 @click.option("--artifact", metavar="REF", help="A W&B artifact: entity/project/name:alias.")
 @click.option(
     "--run-target", metavar="T", help="A W&B run: its id, entity/project/run_id, or its URL."
@@ -48,8 +57,6 @@ BREAKDOWN_MODES = ("device_ledger", "exclusive_per_track", "exclusive_global")
 @output_option
 def command(
     profile_dir: str | None,
-    trace_file: str | None,
-    xplane_file: str | None,
     artifact: str | None,
     run_target: str | None,
     entity: str | None,
@@ -62,19 +69,17 @@ def command(
     breakdown_mode: str,
     stamp: bool,
     output: str | None,
+    **files: str | None,
 ) -> None:
     """Summarize a profile into one JSON file.
 
-    Name one of --profile-dir (its newest capture is taken), --trace-file, --xplane-file,
-    --artifact and --run-target.
+    Name one folder (its newest capture is taken), file, artifact or run.
     """
-    local = (profile_dir, trace_file, xplane_file)
     remote = (artifact, run_target)
-    if sum(source is not None for source in (*local, *remote)) != 1:
-        raise UsageError(
-            "Name exactly one profile: with --profile-dir, --trace-file, --xplane-file, --artifact "
-            "or --run-target."
-        )
+    if sum(source is not None for source in (profile_dir, *files.values(), *remote)) != 1:
+        file_options = (one.option for one in FORMATS)
+        known = either(("--profile-dir", *file_options, "--artifact", "--run-target"))
+        raise UsageError(f"Name exactly one profile: with {known}.")
     fetched = None
     if any(source is not None for source in remote):
         from marin_profile.cli.inputs import Input, Wandb, fetch_named
@@ -92,9 +97,7 @@ def command(
         return
     from marin_profile.capture.sources import resolve
 
-    capture, notes = resolve(
-        profile_dir=profile_dir, trace_file=trace_file, xplane_file=xplane_file, hosts=hosts
-    )
+    capture, notes = resolve(profile_dir=profile_dir, hosts=hosts, **files)
     for line in notes:
         note(line)
     return_large_blocks()

@@ -17,13 +17,14 @@ from pathlib import Path
 from marin_profile.base.errors import ProfileError
 from marin_profile.base.storage import is_url, open_file, write_file
 from marin_profile.capture.filenames import CONTEXT_FILE, PART_FILE
+from marin_profile.capture.formats import host_suffixes
 from marin_profile.capture.sources import Capture, capture_with
 from marin_profile.levanter.job import Gather
 from marin_profile.pipeline import SummarizeOptions, read_host
 from marin_profile.pipeline.host_parts import HostRead, decode_host, encode_host
 from marin_profile.version import package_version
 
-CAPTURE_SUFFIXES = (".xplane.pb", ".trace.json.gz", CONTEXT_FILE)
+CAPTURE_SUFFIXES = (*host_suffixes(), CONTEXT_FILE)
 POLL_EVERY, POLL_EVERY_REMOTE = 0.5, 2.0  # seconds
 _OPTIONS = SummarizeOptions()
 

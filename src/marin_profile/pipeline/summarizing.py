@@ -22,8 +22,7 @@ from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, asse
 from marin_profile.base.errors import BrokenInputError, CannotAnswerError, UsageError
 from marin_profile.base.times import utc_text
 from marin_profile.capture.context import read_contexts
-from marin_profile.capture.formats import XPLANE
-from marin_profile.capture.sources import open_file, resolve
+from marin_profile.capture.sources import open_file, resolve_path
 from marin_profile.events.timeline import Timeline
 from marin_profile.pipeline.host_parts import HostRead
 from marin_profile.readers import read_timeline
@@ -66,13 +65,7 @@ def summarize(
 
     Raises NotFoundError, BrokenInputError or CannotAnswerError.
     """
-    name = str(path)
-    if name.endswith(".pb"):
-        capture, _ = resolve(xplane_file=name, hosts=hosts)
-    elif name.endswith((".json", ".json.gz")):
-        capture, _ = resolve(trace_file=name, hosts=hosts)
-    else:
-        capture, _ = resolve(profile_dir=name, hosts=hosts)
+    capture, _ = resolve_path(str(path), hosts=hosts)
     return summarize_capture(capture, options)
 
 
@@ -238,7 +231,7 @@ def _disagrees(file_host: str, inner: str) -> bool:
 def _read_file(path: str, source_format: str) -> tuple[Timeline, str]:
     with ThreadPoolExecutor(1) as pool, open_file(path) as stream:
         digest = pool.submit(_sha256, path)
-        timeline = read_timeline(stream, path=path, is_xplane=source_format == XPLANE)
+        timeline = read_timeline(stream, path=path, source_format=source_format)
         return timeline, digest.result()
 
 

@@ -3,8 +3,8 @@
 Contract
 * The copies have masked names and, file by file, the structure of the originals. Memory stays
   bounded by blocks. The same input gives the same bytes.
-* Only files whose content is understood are copied: `*.xplane.pb`, `*.trace.json[.gz]`,
-  `perfetto_trace.json.gz` and `profile_context.json`.
+* Only files whose content is understood are copied: those of the formats that say how they are
+  masked, and `profile_context.json`.
 * A copy is whole or not there.
 """
 
@@ -15,7 +15,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
@@ -24,14 +24,14 @@ import numpy as np
 
 from marin_profile.base.errors import BrokenInputError, UsageError
 from marin_profile.capture.filenames import CONTEXT_FILE
+from marin_profile.capture.formats import format_of, host_suffixes, load
 from marin_profile.readers.hlo import Buffer
 from marin_profile.readers.json_stream import MAGIC, MAX_OBJECT, StreamWindow
-from marin_profile.redact.names import FILE_SUFFIXES, Redactor
+from marin_profile.redact.names import Redactor
 from marin_profile.redact.records import redact_json
 from marin_profile.redact.stacks import STACK_STATS, masked_stack
 from marin_profile.redact.xplane import host_names, mask_xspace
 
-_PERFETTO_COPY = "perfetto_trace.json.gz"
 # Between two events, where no name and no stack can be cut.
 _BETWEEN = (b"},{", b"}, {", b"},\n{", b"},\n  {", b"},\n    {")
 _STACK = re.compile(
@@ -45,12 +45,13 @@ def capture_host_names(files: Iterable[Path]) -> list[str]:
     """The hosts that the files' names and the files themselves name."""
     hosts = set()
     for file in files:
-        suffix = next((suffix for suffix in FILE_SUFFIXES if file.name.endswith(suffix)), None)
-        if suffix is None or file.name == _PERFETTO_COPY:
+        suffix = next((suffix for suffix in host_suffixes() if file.name.endswith(suffix)), None)
+        file_format = format_of(file.name)
+        if suffix is None or file_format is None:
             continue
         hosts.add(file.name[: -len(suffix)])
-        if suffix.endswith(".pb") and file.stat().st_size:
-            hosts.update(host_names(_xspace(file)))
+        if file_format.host_names and file.stat().st_size:
+            hosts.update(load(file_format.host_names)(file))
     return sorted(hosts - {""})
 
 
@@ -63,8 +64,8 @@ def redact_capture(files: Iterable[Path], into: Path, redactor: Redactor) -> lis
     into.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for file in files:
-        is_trace = file.name == _PERFETTO_COPY or file.name.endswith(FILE_SUFFIXES)
-        if not is_trace and file.name != CONTEXT_FILE:
+        copy = _copier(file.name)
+        if copy is None:
             continue
         target = into / redactor.file_name(file.name)
         if target in written:
@@ -73,7 +74,7 @@ def redact_capture(files: Iterable[Path], into: Path, redactor: Redactor) -> lis
             )
         partial = into / f".{target.name}.partial"
         try:
-            _copy(file, partial, redactor)
+            copy(file, partial, redactor)
             os.replace(partial, target)
         finally:
             partial.unlink(missing_ok=True)
@@ -81,14 +82,24 @@ def redact_capture(files: Iterable[Path], into: Path, redactor: Redactor) -> lis
     return written
 
 
-def _copy(file: Path, target: Path, redactor: Redactor) -> None:
-    if file.name == CONTEXT_FILE:
-        content = redact_json(json.loads(file.read_text()), redactor)
-        target.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
-    elif file.name.endswith(".pb"):
-        _copy_xspace(file, target, redactor)
-    else:
-        _copy_json(file, target, redactor)
+def _copier(name: str) -> Callable[[Path, Path, Redactor], None] | None:
+    """What writes a masked copy of a file of this name."""
+    if name == CONTEXT_FILE:
+        return _mask_context
+    file_format = format_of(name)
+    if file_format is None or file_format.mask is None:
+        return None
+    mask: Callable[[Path, Path, Redactor], None] = load(file_format.mask)
+    return mask
+
+
+def _mask_context(file: Path, target: Path, redactor: Redactor) -> None:
+    content = redact_json(json.loads(file.read_text()), redactor)
+    target.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+def xspace_host_names(file: Path) -> Iterable[str]:
+    return host_names(_xspace(file))
 
 
 def _is_gzip(file: Path) -> bool:
@@ -107,7 +118,7 @@ def _xspace(file: Path) -> Buffer:
         ) from error
 
 
-def _copy_xspace(file: Path, target: Path, redactor: Redactor) -> None:
+def mask_xspace_file(file: Path, target: Path, redactor: Redactor) -> None:
     if _is_gzip(file):
         buffer = _xspace(file).copy()
         mask_xspace(buffer, redactor)
@@ -121,7 +132,7 @@ def _copy_xspace(file: Path, target: Path, redactor: Redactor) -> None:
         mapped.flush()
 
 
-def _copy_json(file: Path, target: Path, redactor: Redactor) -> None:
+def mask_json_file(file: Path, target: Path, redactor: Redactor) -> None:
     with file.open("rb") as stream, target.open("wb") as copy:
         if not _is_gzip(file):
             _mask_json(stream, copy, redactor, file)

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from marin_profile.capture.formats import host_suffixes
 from marin_profile.redact.words import is_common_word
 
 Raw = bytes
 
 MASK = b"x"
-FILE_SUFFIXES = (".xplane.pb", ".trace.json.gz", ".trace.json")
 
 _HOME_PARENTS = (b"/home/", b"/Users/", b"/users/")
 _HOME_NAME = re.compile(rb"""(?:[^\s/"'\\<>:;,|()\[\]{}\x00-\x20\x7f]|\\u[0-9a-fA-F]{4})+""")
@@ -90,7 +90,7 @@ class Redactor:
 
     def file_name(self, name: str) -> str:
         """A file's name (no folder) masked; what tells its format stays."""
-        suffix = next((suffix for suffix in FILE_SUFFIXES if name.endswith(suffix)), "")
+        suffix = next((suffix for suffix in host_suffixes() if name.endswith(suffix)), "")
         stem = name[: len(name) - len(suffix)]
         return self.text(stem) + suffix
 

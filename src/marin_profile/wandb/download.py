@@ -21,6 +21,7 @@ from typing import Any
 
 from marin_profile.base.errors import BrokenInputError, NotFoundError, ProfileError, UsageError
 from marin_profile.capture.filenames import SUMMARY_FILE
+from marin_profile.capture.formats import FORMATS
 from marin_profile.schema import ProfileSummary, RunMetadata, load_summary
 from marin_profile.wandb.artifacts import (
     CAPTURE_TYPE,
@@ -32,7 +33,7 @@ from marin_profile.wandb.names import WandbTarget, artifact_target, run_target_o
 from marin_profile.wandb.session import connect, remote_errors
 
 _PROFILER_FOLDER = "profiler"
-_FILE_SUFFIXES = (".pb", ".json", ".gz", ".md")
+_FILE_SUFFIXES = (*(ending for one in FORMATS for ending in one.endings), ".gz", ".md")
 
 
 @dataclass(frozen=True)
