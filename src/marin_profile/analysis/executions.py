@@ -19,6 +19,7 @@ from marin_profile.analysis.planes import CPU, SPARSECORE, TPU, is_modules_line
 from marin_profile.base.columns import extent_by, unique_pairs
 from marin_profile.events.timeline import Int64s, Line, Timeline
 
+Program = tuple[str, int | None]  # name and id, None where the file has no ids
 _MODULE_ID = re.compile(r"^(.*?)\((-?\d+)\)$")
 
 
@@ -29,7 +30,7 @@ class Executions:
     run_id is MISSING-like 0 with has_run_id False where the file does not tell.
     """
 
-    modules: tuple[tuple[str, int | None], ...]
+    modules: tuple[Program, ...]
     key: Int64s
     start: Int64s
     end: Int64s
@@ -52,7 +53,7 @@ def find_executions(
     return None, np.full(len(rows), -1, np.int64)
 
 
-def split_module_name(name: str) -> tuple[str, int | None]:
+def split_module_name(name: str) -> Program:
     """ "jit_f(1219)" -> ("jit_f", 1219)."""
     match = _MODULE_ID.match(name)
     return (match.group(1), int(match.group(2)) % (1 << 64)) if match else (name, None)
@@ -120,5 +121,5 @@ def _run_executions(
     )
 
 
-def _module_order(module: tuple[str, int | None]) -> tuple[str, int]:
+def _module_order(module: Program) -> tuple[str, int]:
     return module[0], -1 if module[1] is None else module[1]

@@ -7,7 +7,7 @@ a capture can be read one after the other. Times are picoseconds on that host's 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,7 +31,7 @@ from marin_profile.analysis.steps.account import (
     launch_time,
 )
 from marin_profile.analysis.steps.find import find_steps
-from marin_profile.analysis.steps.series import StepSeries
+from marin_profile.analysis.steps.series import SharedSteps, StepSeries
 from marin_profile.base.columns import counts_of
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.timeline import Int64s, Timeline
@@ -53,7 +53,9 @@ class DevicePart:
 
 @dataclass(frozen=True)
 class HostPart:
-    """See the module docstring. periods: how many whole periods the per-step op totals cover.
+    """See the module docstring. first_kept: the position of the first step that is neither cut nor
+    warm-up. periods: how many whole periods the per-step op totals cover. doubts: notes that change
+    the reading of the numbers.
     step_terms: ledger terms per step, summed over devices; older: buckets of an older breakdown
     basis, if one was asked for."""
 
@@ -62,6 +64,7 @@ class HostPart:
     devices: tuple[DevicePart, ...]
     steps: StepSeries
     warmup_ignored: int
+    first_kept: int
     periods: int
     account: AccountWindows | None
     step_terms: Mapping[str, tuple[int, ...]]
@@ -82,6 +85,7 @@ class HostPart:
     profile_window_ns: tuple[int, int] | None
     dropped: Mapping[str, int]
     notes: tuple[str, ...]
+    doubts: tuple[str, ...]
     truncated: bool
     older: Mapping[str, int] | None = None
     first_op: int = field(default=0)
@@ -93,25 +97,27 @@ def analyse_host(
     *,
     warmup_steps: int,
     older_mode: str | None = None,
-    only_steps: Sequence[int] | None = None,
+    only_steps: SharedSteps | None = None,
 ) -> HostPart:
     """Answer every question for one host. `host` prefixes device identities across hosts;
-    `only_steps` are the positions of the steps that the other hosts have too."""
+    `only_steps` are the steps that the other hosts have too."""
     found = find_devices(timeline, host)
     spans = [find_spans(found, device) for device in found.devices]
     steps = find_steps(found)
     if only_steps is not None:
         steps = steps.only(only_steps)
-    ignored = warmup_steps if warmup_steps < steps.count else 0
+    whole = len(steps.whole)
+    ignored = warmup_steps if warmup_steps < whole else 0
+    first = steps.whole.start + ignored
     notes = list(timeline.notes) + list(steps.notes)
-    if steps.count and ignored < warmup_steps:
+    if whole and ignored < warmup_steps:
         notes.append(
             f"The first {warmup_steps} steps were to be left out as warm-up, but there are only "
-            f"{steps.count}: none was dropped."
+            f"{whole}: none was dropped."
         )
-    steady = steps.window(ignored)
-    period_windows, periods = steps.periods(ignored)
-    windows = account_windows(steps, ignored)
+    steady = steps.window(first)
+    period_windows, periods = steps.periods(first)
+    windows = account_windows(steps, first)
     in_account: list[Window | None] = []
     # Interval sets are large: each device's are dropped before the next one's are made.
     devices: list[DevicePart] = []
@@ -136,6 +142,7 @@ def analyse_host(
         devices=tuple(devices),
         steps=steps,
         warmup_ignored=ignored,
+        first_kept=first,
         periods=periods,
         account=windows,
         step_terms=_summed_terms(terms),
@@ -156,6 +163,7 @@ def analyse_host(
         profile_window_ns=_profile_window(timeline),
         dropped=timeline.dropped,
         notes=tuple(notes),
+        doubts=steps.doubts,
         truncated=timeline.truncated,
         older=older_breakdown(timeline, older_mode) if older_mode else None,
         first_op=min((int(device.start.min()) for device in found.devices), default=0),

@@ -74,7 +74,8 @@ def warnings_section(
     coverage: schema.Coverage,
     profiling: schema.Profiling | None,
 ) -> list[str]:
-    notes = [*facts.notes, *profiling_notes(profiling)]
+    notes = [doubt for part in context.parts for doubt in part.doubts]
+    notes += [*facts.notes, *profiling_notes(profiling)]
     for file in facts.files:
         notes += file.notes
     for part in context.parts:

@@ -75,7 +75,11 @@ def hosts_section(context: Context, facts: CaptureFacts) -> list[schema.Host]:
             file=file.name,
             sha256=file.sha256,
             devices=[device.name for device in by_host[file.host].devices],
-            warnings=[*file.notes, *by_host[file.host].notes],
+            warnings=[
+                *by_host[file.host].doubts,
+                *file.notes,
+                *by_host[file.host].notes,
+            ],
             source_format=by_host[file.host].source_format,
             chosen_because=file.reason or None,
         )

@@ -39,7 +39,7 @@ def step_time_section(context: Context) -> schema.StepTime:
     classes, class_of = _step_classes(merged)
     return schema.StepTime(
         warmup_steps_ignored=merged.warmup_ignored,
-        all_steps=duration_stats([step.duration for step in steps]),
+        all_steps=duration_stats([step.duration for step in steps if not step.cut]),
         steady_state_steps=duration_stats([step.duration for step in kept]),
         classes=classes,
         source=merged.source,
@@ -55,7 +55,9 @@ def step_time_section(context: Context) -> schema.StepTime:
                 duration=us_or_none(step.duration),
                 critical_path=us_or_none(step.critical_path),
                 period=us_or_none(step.period),
+                boundary=us(step.boundary),
                 kept=step.kept,
+                cut=step.cut,
                 step_class=class_of.get(index),
                 ledger=_step_ledger(step.terms),
             )

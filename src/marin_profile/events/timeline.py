@@ -116,6 +116,24 @@ class Sparse:
         return found, values
 
 
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One end of the flows between host events: event `rows[i]` produced (or consumed) the flow of
+    this type and id. The producer has the id that its consumers have, on any line; rows ascend."""
+
+    rows: Int64s
+    types: Int64s
+    ids: Int64s
+
+    @staticmethod
+    def empty() -> Flow:
+        nothing = np.zeros(0, np.int64)
+        return Flow(nothing, nothing, nothing)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 @dataclass(frozen=True)
 class Timeline:
     """One host's events. See the module docstring for units, clocks and order.
@@ -140,6 +158,8 @@ class Timeline:
     correlation_id: Sparse = field(default_factory=Sparse.empty)
     step_num: Sparse = field(default_factory=Sparse.empty)
     device_ordinal: Sparse = field(default_factory=Sparse.empty)
+    produced: Flow = field(default_factory=Flow.empty)
+    consumed: Flow = field(default_factory=Flow.empty)
     hlo: Mapping[int, Mapping[str, HloInstruction]] = field(
         default_factory=lambda: MappingProxyType({})
     )

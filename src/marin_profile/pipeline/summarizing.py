@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
 from marin_profile.analysis.host import HostPart, analyse_host
 from marin_profile.analysis.steps.merge import shared_steps
+from marin_profile.analysis.steps.series import SharedSteps
 from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
 from marin_profile.base.errors import BrokenInputError, CannotAnswerError, UsageError
 from marin_profile.base.times import utc_text
@@ -153,10 +154,12 @@ class _Hosts:
         for index, selection in enumerate(selections):
             if selection is not None:
                 timeline, file = _read(self._sources[index])
-                self.notes.append(
-                    f"Host {file.host} has {self.parts[index].steps.count} steps; the "
-                    f"{len(selection)} that all hosts have are used."
-                )
+                own, shared = self.parts[index].steps.count, len(selection.positions)
+                if shared < own:
+                    self.notes.append(
+                        f"Host {file.host} has {own} steps; the {shared} that all hosts have are "
+                        "used."
+                    )
                 self.parts[index] = _analyse(timeline, file.host, self._options, selection)
 
 
@@ -171,7 +174,7 @@ def _analyse(
     timeline: Timeline,
     host: str,
     options: SummarizeOptions,
-    only_steps: list[int] | None = None,
+    only_steps: SharedSteps | None = None,
 ) -> HostPart:
     mode = options.breakdown_mode
     return analyse_host(

@@ -21,6 +21,8 @@ EVENT_NUMBERS = (
     "step_num",
     "device_ordinal",
 )
+# Flows between host events: who produced (type, id), who consumed it.
+FLOW_NUMBERS = ("_pt", "_p", "_ct", "_c")
 OP_STATS = (
     "long_name",
     "hlo_op",

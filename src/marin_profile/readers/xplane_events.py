@@ -10,6 +10,7 @@ import numpy as np
 from marin_profile.capture.formats import XPLANE
 from marin_profile.events.timeline import (
     PS_PER_NS,
+    Flow,
     HloInstruction,
     Int32s,
     Int64s,
@@ -20,15 +21,17 @@ from marin_profile.events.timeline import (
     Timeline,
 )
 from marin_profile.readers.hlo import Buffer, Span
-from marin_profile.readers.op_stats import EVENT_NUMBERS, OP_ANCHORS, OP_STATS
+from marin_profile.readers.op_stats import EVENT_NUMBERS, FLOW_NUMBERS, OP_ANCHORS, OP_STATS
 from marin_profile.readers.wire import BROKEN, MISSING, scan_line_events
 from marin_profile.readers.xplane_ops import OpDecoder
 from marin_profile.readers.xplane_planes import RawLine, RawPlane
 
+NUMBERS = EVENT_NUMBERS + FLOW_NUMBERS
+
 
 @dataclass(frozen=True)
 class _StatIds:
-    """The stat metadata ids that matter in one plane; slots index EVENT_NUMBERS."""
+    """The stat metadata ids that matter in one plane; slots index NUMBERS."""
 
     slots: tuple[int, ...]
     numbers: Int64s
@@ -37,7 +40,9 @@ class _StatIds:
 
     @staticmethod
     def of(plane: RawPlane) -> _StatIds:
-        numbers = [plane.stat_id(name) for name in EVENT_NUMBERS]
+        # Flows join host events; devices, which have the most events, need not pay for them.
+        wanted = NUMBERS if plane.is_host else EVENT_NUMBERS
+        numbers = [plane.stat_id(name) for name in wanted]
         slots = tuple(slot for slot, key in enumerate(numbers) if key != MISSING)
         keys = _known_ids(plane, OP_STATS)
         anchors = np.zeros(0, np.int64)
@@ -83,7 +88,7 @@ def _scan(buffer: Buffer, line: RawLine, ids: _StatIds, shift_ps: int) -> _Scann
     sparse = {}
     for slot, values in zip(ids.slots, numbers[:, :written], strict=True):
         present = values != MISSING
-        if EVENT_NUMBERS[slot] == "device_duration_ps":
+        if NUMBERS[slot] == "device_duration_ps":
             present &= values >= 0
         rows = np.flatnonzero(present)
         if len(rows):
@@ -118,8 +123,8 @@ class EventColumns:
         self.filled = 0
         self.lines: list[Line] = []
         self.ops: dict[Op, int] = {}
-        self.sparse_rows: list[list[Int64s]] = [[] for _ in EVENT_NUMBERS]
-        self.sparse_values: list[list[Int64s]] = [[] for _ in EVENT_NUMBERS]
+        self.sparse_rows: list[list[Int64s]] = [[] for _ in NUMBERS]
+        self.sparse_values: list[list[Int64s]] = [[] for _ in NUMBERS]
         self.dropped: dict[str, int] = {}
         self.notes: list[str] = []
 
@@ -180,9 +185,7 @@ class EventColumns:
         start = self.start[kept]
         if len(start):
             start -= start.min()
-        columns = dict(
-            zip(EVENT_NUMBERS, map(self._sparse, range(len(EVENT_NUMBERS))), strict=True)
-        )
+        columns = dict(zip(NUMBERS, map(self._sparse, range(len(NUMBERS))), strict=True))
         device_start = columns["device_offset_ps"]
         if len(device_start):
             device_start = Sparse(
@@ -203,6 +206,8 @@ class EventColumns:
             correlation_id=columns["correlation_id"],
             step_num=columns["step_num"],
             device_ordinal=columns["device_ordinal"],
+            produced=_flow(columns["_pt"], columns["_p"]),
+            consumed=_flow(columns["_ct"], columns["_c"]),
             hlo=hlo,
             hlo_modules=hlo_modules,
             hostname=hostname,
@@ -212,6 +217,12 @@ class EventColumns:
             notes=notes,
             truncated=truncated,
         )
+
+
+def _flow(types: Sparse, ids: Sparse) -> Flow:
+    """Events that have both; the files write them together."""
+    has_type, flow_type = types.find(ids.rows)
+    return Flow(ids.rows[has_type], flow_type[has_type], ids.values[has_type])
 
 
 def _known_ids(plane: RawPlane, names: tuple[str, ...]) -> Int64s:

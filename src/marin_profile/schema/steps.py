@@ -43,7 +43,9 @@ class StepLedger(Record):
 class Step(Record):
     """One step. `start` counts from the capture's first device op; `duration` is the median over
     devices, `critical_path` the latest end minus the earliest start over the devices of one host,
-    `period` the median over devices of the time from this start to the next one's."""
+    `period` the median over devices of the time from this boundary to the next one's. `boundary` is
+    where the step begins, counted like `start`: there, or before it where the device was idle.
+    `cut`: the capture holds only a part of the step; it is in no statistic and no window."""
 
     index: int
     step_num: int | None = None
@@ -51,7 +53,9 @@ class Step(Record):
     duration: Microseconds | None = None
     critical_path: Microseconds | None = None
     period: Microseconds | None = None
+    boundary: Microseconds | None = None
     kept: bool
+    cut: bool = False
     step_class: str | None = None
     ledger: StepLedger | None = None
 

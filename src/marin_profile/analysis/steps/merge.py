@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.analysis.host import HostPart
-from marin_profile.analysis.steps.series import NONE
+from marin_profile.analysis.steps.series import NONE, SharedSteps
 from marin_profile.events.timeline import Int64s
 
 _HIGH = np.iinfo(np.int64).max
@@ -30,7 +30,9 @@ class MergedStep:
     duration: float | None
     critical_path: int | None
     period: float | None
+    boundary: int
     kept: bool
+    cut: bool
     terms: dict[str, int]
 
 
@@ -44,17 +46,25 @@ class MergedSteps:
     notes: tuple[str, ...]
 
 
-def shared_steps(parts: Sequence[HostPart]) -> list[list[int] | None]:
-    """For each host the positions of the steps that all hosts with steps have; None where that is
-    all of its steps, or it has none."""
+def shared_steps(parts: Sequence[HostPart]) -> list[SharedSteps | None]:
+    """For each host the steps that all hosts with steps have; None where that is all of its steps,
+    with the same ones cut, or it has none. What is cut at the edge of one host's steps is cut."""
     with_steps = [part for part in parts if part.steps.count]
     keys = {part.host: _keys(part, with_steps) for part in with_steps}
     shared = set.intersection(*map(set, keys.values())) if keys else set()
-    selections: list[list[int] | None] = []
+    cut = {
+        key
+        for part in with_steps
+        for key, is_cut in zip(keys[part.host], part.steps.cut.tolist(), strict=True)
+        if is_cut and key in shared
+    }
+    selections: list[SharedSteps | None] = []
     for part in parts:
         own = keys.get(part.host, [])
-        chosen = [position for position, key in enumerate(own) if key in shared]
-        selections.append(None if len(chosen) == len(own) else chosen)
+        chosen = tuple(position for position, key in enumerate(own) if key in shared)
+        selection = SharedSteps(chosen, tuple(own[position] in cut for position in chosen))
+        is_whole = len(chosen) == len(own) and selection.cut == tuple(part.steps.cut.tolist())
+        selections.append(None if is_whole else selection)
     return selections
 
 
@@ -88,7 +98,7 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
         source=first.steps.source,
         annotation=first.steps.annotation,
         linked=linked,
-        warmup_ignored=sum(1 for step in steps if not step.kept),
+        warmup_ignored=sum(1 for step in steps if not step.kept and not step.cut),
         steps=tuple(steps),
         notes=tuple(notes),
     )
@@ -111,7 +121,9 @@ class _Columns:
     duration: NDArray[np.float64]
     period: NDArray[np.float64]
     path: Int64s
+    boundary: Int64s
     kept: list[bool]
+    cut: list[bool]
     terms: dict[str, list[int]]
 
 
@@ -119,18 +131,18 @@ def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
     series = part.steps
     at = np.array(positions, np.int64)
     present, start, end = series.present[:, at], series.start[:, at], series.end[:, at]
-    period = np.full(start.shape, np.nan)
-    follows = np.minimum(at + 1, series.count - 1)
-    both = present & series.present[:, follows] & series.has_successor[at]
-    period[both] = (series.start[:, follows] - start)[both]
+    boundary = np.where(present, series.boundary[:, at], _HIGH).min(axis=0)
+    kept = range(part.first_kept, series.whole.stop)
     first = np.where(present, start, _HIGH).min(axis=0)
     return _Columns(
         numbers=[series.numbers[position] for position in positions],
         start=first - part.first_op,
         duration=np.where(present, end - start, np.nan),
-        period=period,
+        period=series.period()[:, at],
         path=np.where(present, end, _LOW).max(axis=0) - first,
-        kept=[position >= part.warmup_ignored for position in positions],
+        boundary=boundary - part.first_op,
+        kept=[position in kept for position in positions],
+        cut=series.cut[at].tolist(),
         terms={
             name: [values[position] for position in positions]
             for name, values in part.step_terms.items()
@@ -151,7 +163,9 @@ def _merge_columns(columns: Sequence[_Columns], linked: bool) -> list[MergedStep
             duration=duration[index] if linked else None,
             critical_path=path[index] if linked else None,
             period=period[index],
+            boundary=int(first.boundary[index]),
             kept=all(one.kept[index] for one in columns),
+            cut=any(one.cut[index] for one in columns),
             terms={
                 name: sum(one.terms[name][index] for one in columns if name in one.terms)
                 for name in names

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.analysis.device_ops import DeviceOps
-from marin_profile.base.columns import extent_by, sum_by
 from marin_profile.events.timeline import Int64s
 
 DEVICE_STEPS, ANNOTATION, MODULE, NONE = "device_steps", "annotation", "module", "none"
-_LOW = np.iinfo(np.int64).min
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SharedSteps:
+    """The steps of one host that all hosts have: their positions, and which are cut on any host."""
+
+    positions: tuple[int, ...]
+    cut: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
 class StepSeries:
     """n steps on d devices.
 
-    numbers: n step numbers (None: the source has none). start, end: (d, n) device-clock times;
-    `present` says where a device took part. Where `linked` is False, start holds the markers'
-    starts and end the next marker's (the last step's end equals its start).
+    numbers: n step numbers (None: the source has none). start, end: (d, n) first start and last end
+    of a step's ops, device clock; boundary: (d, n) where the step begins, at or before its first
+    op (see `boundaries`); `present` says where a device took part. cut: (n,) whether the capture
+    holds only a part of the step, which then is in no statistic and no window. Where `linked` is
+    False, start and boundary hold the markers' starts and end the next marker's (the last step's
+    end equals its start). doubts: what changes the reading of the numbers, for people.
     """
 
     source: str
@@ -31,37 +39,59 @@ class StepSeries:
     numbers: tuple[int | None, ...]
     start: Int64s
     end: Int64s
-    present: NDArray[np.bool_]
+    boundary: Int64s
+    present: Bools
+    cut: Bools
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = field(default=())
+
+    @staticmethod
+    def none(notes: tuple[str, ...] = (), doubts: tuple[str, ...] = ()) -> StepSeries:
+        nothing = np.zeros((0, 0), np.int64)
+        absent = nothing.astype(np.bool_)
+        return StepSeries(
+            NONE, None, False, (), nothing, nothing, nothing, absent, absent[:0].ravel(), notes,
+            doubts,
+        )  # fmt: skip
 
     @property
     def count(self) -> int:
         return len(self.numbers)
 
-    def only(self, positions: Sequence[int]) -> StepSeries:
-        """The steps at `positions`."""
-        at = list(positions)
+    def only(self, shared: SharedSteps) -> StepSeries:
+        at = list(shared.positions)
         return replace(
             self,
             numbers=tuple(self.numbers[position] for position in at),
             start=self.start[:, at],
             end=self.end[:, at],
+            boundary=self.boundary[:, at],
             present=self.present[:, at],
+            cut=np.array(shared.cut, np.bool_),
         )
 
+    @property
+    def whole(self) -> range:
+        """The positions of the steps that are not cut: only the first and the last may be."""
+        first = int(self.count > 0 and bool(self.cut[0]))
+        last = int(self.count > first and bool(self.cut[-1]))
+        return range(first, self.count - last)
+
     def window(self, first: int) -> tuple[int, int] | None:
-        """From the earliest start of step `first` to the latest end of the last step."""
-        if first >= self.count:
+        """From the earliest boundary of step `first` to the latest end of the last whole step."""
+        if first >= self.whole.stop:
             return None
-        present = self.present[:, first:]
-        start, end = self.start[:, first:][present], self.end[:, first:][present]
+        kept = slice(first, self.whole.stop)
+        present = self.present[:, kept]
+        start, end = self.boundary[:, kept][present], self.end[:, kept][present]
         if not len(start) or int(end.max()) <= int(start.min()):
             return None
         return int(start.min()), int(end.max())
 
     def periods(self, first: int) -> tuple[list[tuple[int, int]], int]:
-        """Per device the whole periods from step `first` on, and how many they are: from its start
-        to the last step's start. A lone step counts by its duration."""
+        """Per device the whole periods from step `first` on, and how many they are: from its
+        boundary to the last one (a step that the capture's end cuts still has a boundary). A lone
+        step counts by its duration."""
         last = self.count - 1
         whole = self.window(first)
         if whole is None:
@@ -69,11 +99,11 @@ class StepSeries:
         if first == last:
             return [whole] * len(self.start), 1
         windows = []
-        for start, present in zip(self.start, self.present, strict=True):
-            begin = (
-                start[first] if present[first] else self.start[self.present[:, first], first].min()
+        for boundary, present in zip(self.boundary, self.present, strict=True):
+            begin, end = (
+                boundary[at] if present[at] else self.boundary[self.present[:, at], at].min()
+                for at in (first, last)
             )
-            end = start[last] if present[last] else self.start[self.present[:, last], last].min()
             windows.append((int(begin), max(int(begin), int(end))))
         return windows, self._distance(first)
 
@@ -91,7 +121,7 @@ class StepSeries:
         return total // stride if is_regular else between
 
     @property
-    def has_successor(self) -> NDArray[np.bool_]:
+    def has_successor(self) -> Bools:
         """(n,) whether the next step is the very next one, by the commonest distance of numbers."""
         known = np.zeros(self.count, np.bool_)
         numbers = [number for number in self.numbers if number is not None]
@@ -103,70 +133,12 @@ class StepSeries:
             known[:-1] = distances == values[np.argmax(counts)]
         return known
 
-
-def series_of(
-    source: str,
-    annotation: str | None,
-    numbers: list[int | None],
-    devices: list[DeviceOps],
-    step_of_op: list[Int64s],
-    notes: list[str],
-) -> StepSeries:
-    """Per device and step: first start to last end of the member ops, device clock."""
-    n = len(numbers)
-    extents = [
-        extent_by(step, device.start, device.end, n)
-        for device, step in zip(devices, step_of_op, strict=True)
-    ]
-    start = np.stack([first for first, _ in extents])
-    end = np.stack([last for _, last in extents])
-    present = end > _LOW
-    used = present.any(axis=0)
-    start = np.where(present, start, 0)[:, used]
-    end = np.where(present, end, 0)[:, used]
-    kept_numbers = tuple(numbers[index] for index in np.flatnonzero(used).tolist())
-    if len(kept_numbers) < n:
-        notes.append(f"{n - len(kept_numbers)} of {n} steps have no device work in the capture.")
-    return StepSeries(
-        source, annotation, True, kept_numbers, start, end, present[:, used], tuple(notes)
-    )
-
-
-def containing(points: Int64s, bounds: list[tuple[int, int, int]]) -> Int64s:
-    """For each point the index of the (start, end, index) span that holds it, else -1."""
-    if not bounds:
-        return np.full(len(points), -1, np.int64)
-    starts, ends, indexes = (np.array(column, np.int64) for column in zip(*bounds, strict=True))
-    at = np.searchsorted(starts, points, side="right") - 1
-    inside = (at >= 0) & (points < ends[np.maximum(at, 0)])
-    return np.where(inside, indexes[np.maximum(at, 0)], -1)
-
-
-def dominant_module(devices: list[DeviceOps]) -> str | None:
-    """The module with the most self time over all devices; ties by name."""
-    totals: dict[str, int] = {}
-    for device in devices:
-        if device.executions is None:
-            continue
-        inside = device.execution >= 0
-        key = device.executions.key[device.execution[inside]]
-        sums = sum_by(key, device.self_time[inside], len(device.executions.modules))
-        for (name, _), total in zip(device.executions.modules, sums.tolist(), strict=True):
-            totals[name] = totals.get(name, 0) + total
-    totals = {name: total for name, total in totals.items() if total > 0}
-    return min(totals, key=lambda name: (-totals[name], name)) if totals else None
-
-
-def executions_of(device: DeviceOps, module: str) -> Int64s:
-    if device.executions is None:
-        return np.zeros(0, np.int64)
-    keys = [i for i, (name, _) in enumerate(device.executions.modules) if name == module]
-    return np.flatnonzero(np.isin(device.executions.key, keys))
-
-
-def steps_of_executions(device: DeviceOps, members: Int64s) -> Int64s:
-    """For each op the position of its execution among `members`, else -1."""
-    size = len(device.executions.key) if device.executions is not None else 0
-    step = np.full(size + 1, -1, np.int64)
-    step[members] = np.arange(len(members))
-    return step[device.execution]
+    def period(self) -> NDArray[np.float64]:
+        """(d, n) boundary to next boundary, NaN where one of them is not known."""
+        period = np.full(self.start.shape, np.nan)
+        if self.count > 1:
+            known = self.present[:, :-1] & self.present[:, 1:] & self.has_successor[:-1]
+            if self.cut[0]:
+                known[:, 0] = False
+            period[:, :-1][known] = np.diff(self.boundary, axis=1)[known]
+        return period

@@ -1,0 +1,203 @@
+"""Which device work is whose step marker's: by launches, else by order.
+
+Contract, the surest way first
+* By launch: work whose launch (run id on CPU and TPU, correlation id on GPU) is a marker's: inside
+  it on its line, or joined to it by flow ids (see `flows`). Of several events with one run id the
+  first counts: later ones may wait for the same execution from inside another marker.
+* By order: executions of the dominant program, if as many lie between each marker and the next, or
+  else if they are as many as the markers, or a multiple of it; all work up to the next such
+  execution belongs to the step, except what launches tie to another one. Executions before the
+  first marker were launched before the capture.
+* By launch time: kernels launched from other threads count for the marker that started last, if
+  every step but the first then has the same number, or if each launch lies in the time of a marker.
+
+A surer way that ties little, because the step's program is launched out of the markers' sight,
+gives way to one that ties much more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marin_profile.analysis.device_ops import DeviceOps, HostDevices
+from marin_profile.analysis.flows import steps_of_events
+from marin_profile.analysis.steps.annotations import Markers
+from marin_profile.analysis.steps.programs import dominant_program, executions_of, steps_from
+from marin_profile.events.timeline import Int64s
+
+# A way that ties this share of the device work is good enough; else a less sure one that ties this
+# many times as much is preferred.
+ENOUGH = 0.5
+MUCH_MORE = 2
+
+StepOfOps = list[Int64s]  # per device the step of each op, -1 for none
+
+
+@dataclass(frozen=True)
+class TiedWork:
+    """The work of one annotation's steps. time: how much this way ties that no surer one does, ps.
+    early: whether some of it was tied by order, yet starts before its marker."""
+
+    markers: Markers
+    step_of_op: StepOfOps
+    time: int
+    early: bool = False
+
+
+def tied_work(host: HostDevices, devices: list[DeviceOps], found: list[Markers]) -> TiedWork | None:
+    """Of the annotation with the most device work tied to it, by the surest way that ties enough;
+    ties by the order of `found`."""
+    whole = sum(int(device.self_time.sum()) for device in devices)
+    best: TiedWork | None = None
+    most = 0
+    for way in (_by_launch, _by_order, _by_launch_time):
+        tied = [way(host, devices, markers) for markers in found]
+        times = [one.time if one is not None else 0 for one in tied]
+        if max(times) > MUCH_MORE * most:
+            most = max(times)
+            best = tied[times.index(most)]
+        if most and most >= ENOUGH * whole:
+            break
+    return best
+
+
+def _by_launch(host: HostDevices, devices: list[DeviceOps], markers: Markers) -> TiedWork | None:
+    by_run = _by_run_id(host, devices, markers)
+    if by_run is None:
+        rows = host.host_rows(host.timeline.correlation_id.rows)
+        step = steps_of_events(host.timeline, markers.spans, rows)
+        by_run = _by_correlation(host, devices, rows, step)
+    if by_run is None or (markers.count == 1 and not _holds_all_executions(devices, by_run)):
+        return None
+    return TiedWork(markers, by_run, _time(devices, by_run))
+
+
+def _time(devices: list[DeviceOps], step_of_op: StepOfOps) -> int:
+    return sum(
+        int(device.self_time[step >= 0].sum())
+        for device, step in zip(devices, step_of_op, strict=True)
+    )
+
+
+def _holds_all_executions(devices: list[DeviceOps], step_of_op: StepOfOps) -> bool:
+    """Whether no device repeated its dominant program outside a lone marker."""
+    for device, step in zip(devices, step_of_op, strict=True):
+        dominant = dominant_program([device])
+        if dominant is None:
+            continue
+        members = executions_of(device.executions, [dominant.program])
+        tied = np.unique(device.execution[step >= 0])
+        if len(members) > 1 and len(np.setdiff1d(members, tied)):
+            return False
+    return True
+
+
+def _by_run_id(host: HostDevices, devices: list[DeviceOps], markers: Markers) -> StepOfOps | None:
+    timeline = host.timeline
+    rows = host.host_rows(timeline.run_id.rows)
+    step = steps_of_events(timeline, markers.spans, rows)
+    if not (step >= 0).any():
+        return None
+    _, run_ids = timeline.run_id.find(rows)
+    has_ordinal, ordinals = timeline.device_ordinal.find(rows)
+    order = np.lexsort((timeline.start[rows], run_ids))
+    run_ids, step, has_ordinal = run_ids[order], step[order], has_ordinal[order]
+    ordinals = ordinals[order]
+    step_of_op = []
+    for device in devices:
+        executions = device.executions
+        if executions is None:
+            return None
+        own = ~has_ordinal | (ordinals == device.ordinal)
+        launch = _find_first(run_ids[own], executions.run_id)
+        tied = executions.has_run_id & (launch >= 0)
+        step_of = np.where(tied, step[own][np.maximum(launch, 0)], -1) if own.any() else launch
+        step_of_op.append(np.append(step_of, -1)[device.execution])
+    return step_of_op if any((step >= 0).any() for step in step_of_op) else None
+
+
+def _by_correlation(
+    host: HostDevices, devices: list[DeviceOps], rows: Int64s, step: Int64s
+) -> StepOfOps | None:
+    """Kernels by the correlation id of their launch; `rows` are launches and `step` their steps."""
+    timeline = host.timeline
+    chosen = step >= 0
+    if not chosen.any():
+        return None
+    _, ids = timeline.correlation_id.find(rows)
+    order = np.argsort(ids[chosen], kind="stable")
+    known, step_of_id = ids[chosen][order], step[chosen][order]
+    step_of_op = []
+    for device in devices:
+        found, own = timeline.correlation_id.find(device.rows)
+        launch = _find_first(known, own)
+        step_of_op.append(np.where(found & (launch >= 0), step_of_id[launch], -1))
+    return step_of_op if any((step >= 0).any() for step in step_of_op) else None
+
+
+def _find_first(known: Int64s, wanted: Int64s) -> Int64s:
+    """Where ascending `known` first holds each of `wanted`, else -1."""
+    if not len(known):
+        return np.full(len(wanted), -1, np.int64)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[at] == wanted, at, -1)
+
+
+def _by_order(host: HostDevices, devices: list[DeviceOps], markers: Markers) -> TiedWork | None:
+    dominant = dominant_program(devices)
+    if dominant is None or markers.count == 1:
+        return None
+    launched = _by_run_id(host, devices, markers) or [np.array(-1)] * len(devices)
+    step_of_op = []
+    time = 0
+    early = False
+    for device, known in zip(devices, launched, strict=True):
+        executions = device.executions
+        members = executions_of(executions, [dominant.program])
+        if executions is None or not len(members):
+            return None
+        start = executions.start[members]
+        first, each = _executions_per_marker(start, markers.start)
+        if not each:
+            return None
+        members, start = members[first::each], start[first::each]
+        early |= bool((start < markers.start[: len(start)]).any())
+        step = np.where(known >= 0, known, steps_from(device, members))
+        time += int(device.self_time[(step >= 0) & (known < 0)].sum())
+        step_of_op.append(step)
+    return TiedWork(markers, step_of_op, time, early)
+
+
+def _executions_per_marker(start: Int64s, markers: Int64s) -> tuple[int, int]:
+    """The first execution that a marker names, and how many each marker does (0: not constant)."""
+    before = int(np.searchsorted(start, markers[0]))
+    counts = np.diff(np.searchsorted(start, markers))
+    after = len(start) - before - int(counts.sum())
+    if counts[0] and (counts == counts[0]).all() and after <= counts[0]:
+        return before, int(counts[0])
+    return 0, 0 if len(start) % len(markers) else len(start) // len(markers)
+
+
+def _by_launch_time(
+    host: HostDevices, devices: list[DeviceOps], markers: Markers
+) -> TiedWork | None:
+    if markers.count == 1:
+        return None
+    timeline = host.timeline
+    rows = host.host_rows(timeline.correlation_id.rows)
+    start = timeline.start[rows]
+    step = np.searchsorted(markers.start, start, side="right") - 1
+    until = np.zeros(markers.count, np.int64)
+    np.maximum.at(until, markers.spans.step, markers.spans.end)
+    step_of_op = _by_correlation(host, devices, rows, step)
+    if step_of_op is None:
+        return None
+    if (step >= 0).all() and (start < until[step]).all():
+        return TiedWork(markers, step_of_op, _time(devices, step_of_op))
+    for own in step_of_op:
+        per_step = np.bincount(own[own >= 0], minlength=markers.count)[1:]
+        if not (per_step == per_step[0]).all():
+            return None
+    return TiedWork(markers, step_of_op, _time(devices, step_of_op))
