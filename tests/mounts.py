@@ -22,5 +22,5 @@ def mounted(
         pytest.skip("this machine allows no mounts")
     prefix = [*_OWN_MOUNTS, _MOUNT, "sh", options, str(folder)]
     return subprocess.run(
-        [*prefix, *map(str, command)], capture_output=True, text=True, timeout=300
+        [*prefix, *map(str, command)], capture_output=True, text=True, timeout=600
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
+import threading
 
 import pytest
 
 from marin_profile.capture.sources import Capture, HostFile
 from marin_profile.cli import progress
+from patience import wait_until
 
 
 def capture(size: int) -> Capture:
@@ -29,14 +30,26 @@ def test_a_large_file_is_announced_with_its_memory(capsys):
 
 def test_long_work_says_that_it_goes_on(capsys, monkeypatch):
     monkeypatch.setattr(progress, "QUIET_SECONDS", 0.01)
+    errors: list[str] = []
+
+    def is_noted() -> bool:
+        errors.append(capsys.readouterr().err)
+        return "still reading 3.0 MB" in "".join(errors)
+
     with progress.working_on(capture(3_000_000)):
-        time.sleep(0.2)
-    assert "still reading 3.0 MB" in capsys.readouterr().err
+        wait_until(is_noted)
 
 
 def test_an_error_passes_and_ends_the_notes(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.05)
-    with pytest.raises(ValueError, match="broken"), progress.working_on(capture(1)):
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 60)
+    timers: list[threading.Timer] = []
+
+    def fail() -> None:
+        timers.extend(one for one in threading.enumerate() if isinstance(one, threading.Timer))
         raise ValueError("broken")
-    time.sleep(0.15)
+
+    with pytest.raises(ValueError, match="broken"), progress.working_on(capture(1)):
+        fail()
+    (timer,) = timers
+    timer.join()
     assert capsys.readouterr().err == ""

@@ -39,7 +39,7 @@ def _append_and_kill(target: str, folder: Path, writers: int, count: int) -> tup
     for process in processes:
         process.start()
     victims = set(range(0, writers, 3))
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     waiting = dict.fromkeys(victims)
     while waiting and time.monotonic() < deadline:
         for writer in list(waiting):

@@ -7,13 +7,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from mounts import mounted
 from needs import needs_levanter
+from patience import PATIENCE, running_with, wait_until
 
 TRAINING = Path(__file__).with_name("tiny_training.py")
 SCENARIOS = (
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.xdist_group("levanter")
 
 def train(out: Path, *names: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(TRAINING), str(out), *names]
-    return subprocess.run(command, cwd=out, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=out, capture_output=True, text=True, timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -334,7 +334,7 @@ def test_a_disk_that_takes_no_profile_is_said_in_one_line(tmp_path, name, option
 def test_a_terminated_training_ends_as_without_us_and_leaves_no_half_output(tmp_path, name):
     child = train(tmp_path, name)
     assert child.returncode == -signal.SIGTERM
-    time.sleep(3)  # longer than the summarising process takes to notice
+    wait_until(lambda: not running_with("marin_profile.levanter.worker", str(tmp_path)))
     assert list(tmp_path.rglob(".ingest-*")) == []
     assert list(tmp_path.rglob("profile_summary.json")) == []
     kept = [] if name == "terminated_in_capture" else [[3, 4, 5]]

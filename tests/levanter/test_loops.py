@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
+
 LOOP = """
 import json, sys
 import jax, jax.numpy as jnp
@@ -67,7 +69,7 @@ def loop(once) -> Loop:
 
 def run(folder: Path) -> None:
     command = [sys.executable, "-c", LOOP, str(folder)]
-    child = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    child = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     (folder / "stdout").write_text(child.stdout)
     (folder / "stderr").write_text(child.stderr)
     assert child.returncode == 0, child.stderr[-3000:]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from needs import needs_levanter
+from patience import PATIENCE
 
 TEXT = Path(__file__).with_name("tiny_text.py")
 CONFIG = Path(__file__).parents[2] / "configs" / "train_lm_profile.yaml"
@@ -49,7 +50,7 @@ def train_both(folder: Path) -> None:
         "older": start(folder, folder / "plain.yaml", "older", *OLDER_FLAGS),
     }
     for name, child in children.items():
-        output = child.communicate(timeout=300)[0]
+        output = child.communicate(timeout=PATIENCE)[0]
         (folder / f"{name}.log").write_text(output)
         assert child.returncode == 0, output[-4000:]
 

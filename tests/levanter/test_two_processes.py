@@ -11,6 +11,7 @@ import pytest
 
 from marin_profile import load_summary, summarize
 from needs import needs_levanter
+from patience import PATIENCE
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
@@ -47,7 +48,7 @@ def train(out: Path, name: str, below: str = "run/profiler") -> Trained:
         for index in (0, 1)
     ]
     try:
-        codes = [child.wait(timeout=240) for child in children]
+        codes = [child.wait(timeout=PATIENCE) for child in children]
     finally:
         for child in children:
             child.kill()

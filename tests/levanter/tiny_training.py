@@ -87,7 +87,9 @@ class Scenario:
 
 def profile(start_step: int = 3, num_steps: int = 3, **settings) -> ProfilerConfig:
     return ProfilerConfig(
-        **({"ingest": False} | settings), start_step=start_step, num_steps=num_steps
+        **({"ingest": False, "ingest_timeout": 600.0} | settings),
+        start_step=start_step,
+        num_steps=num_steps,
     )
 
 

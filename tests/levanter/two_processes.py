@@ -44,7 +44,9 @@ def main(out: Path, index: int, port: str, name: str) -> None:
     jax.distributed.initialize(f"127.0.0.1:{port}", 2, index)
     if index == 1 and name in FAULTS:
         FAULTS[name]()
-    settings = {"ingest": True, "hosts_timeout": 15.0}
+    # What never comes is not worth a long wait.
+    hosts_timeout = 15.0 if name in ("lost", "no_worker") else 300.0
+    settings = {"ingest": True, "hosts_timeout": hosts_timeout, "ingest_timeout": 600.0}
     log_dir = out
     if name.startswith("shared"):
         log_dir = out / f"machine_{index}"

@@ -278,9 +278,9 @@ def test_gap_before_an_unknown_op_names_the_close_ones() -> None:
 
 def test_an_unknown_op_among_many_is_answered_at_once() -> None:
     summary = build_summary(gap_before_ops=[gap(f"fusion.{at}x{at}", 4.0) for at in range(9000)])
-    started = time.perf_counter()
+    started = time.process_time()
     refusal = ask("gap before `fusion.12345`", summary)["cannot_answer"]
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert refusal["candidates"]
 
 

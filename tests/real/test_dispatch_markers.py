@@ -20,7 +20,7 @@ MAKE_CAPTURE = Path(__file__).parents[1] / "make_capture.py"
 def capture(tmp_path_factory) -> Path:
     pytest.importorskip("jax", reason="jax is not installed: no capture can be made")
     folder = tmp_path_factory.mktemp("capture")
-    subprocess.run([sys.executable, str(MAKE_CAPTURE), str(folder)], check=True, timeout=120)
+    subprocess.run([sys.executable, str(MAKE_CAPTURE), str(folder)], check=True, timeout=600)
     return folder
 
 

@@ -37,7 +37,7 @@ CONFIG = {
 }
 RUN = "loop/proj/train-1"
 CAPTURE = f"{RUN.rpartition('/')[0]}/run-train-1-profiler"
-SECONDS = 60
+SECONDS = 300
 
 
 def write_capture(folder: Path, steps: int = 4) -> Path:
@@ -352,7 +352,7 @@ def test_without_server_or_login_exits_6_soon(
         done = loopback.child("-m", "marin_profile", verb, *options[verb], **changes)
     words = "run 'wandb login'" if trouble == "no login" else "; check network, server and login."
     assert_one_sentence(Result(done.returncode, done.stdout, done.stderr), 6, words)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < SECONDS / 2
 
 
 @pytest.mark.parametrize(
