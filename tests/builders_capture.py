@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from builders_xspace import Space
-from marin_profile.capture.context import Cost, Judgement, ProfileContext, Steps
+from marin_profile.capture.context import Judgement, ProfileContext, ProfilerCost, StepSeconds
 from marin_profile.capture.filenames import CONTEXT_FILE
 
 SECOND_NS = 1_000_000_000
 STARTED_NS = 1_700_000_000 * SECOND_NS
-NOTHING = Steps([], [], None, None)
+NOTHING = StepSeconds([], [], None, None)
 
 
 def space(host: str, *, step_us: int = 80, steps: int = 4) -> Space:
@@ -32,7 +32,7 @@ def context(index: int = 0, count: int = 1, after_seconds: float = 0) -> Profile
         process_count=count,
         capturing=list(range(count)),
         trigger="planned",
-        profiler=Cost(start, start + SECOND_NS, 0.25, 0.5),
+        profiler=ProfilerCost(start, start + SECOND_NS, 0.25, 0.5),
         judgement=Judgement(True, 1.02, 9, 0.0001, "alike"),
         window=NOTHING,
         outside=NOTHING,

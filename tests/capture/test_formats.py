@@ -18,7 +18,8 @@ SOURCES = Path(__file__).parents[2] / "src" / "marin_profile"
 READER = """
 from itertools import groupby
 import numpy as np
-from marin_profile.events.timeline import Line, Op, PS_PER_US, Plane, Timeline
+from marin_profile.base.times import PS_PER_US
+from marin_profile.events.timeline import Line, Op, Plane, Timeline
 
 def read_toy(stream, *, path):
     rows = [line.decode().rsplit(" ", 3) for line in stream]

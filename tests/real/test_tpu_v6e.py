@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from marin_profile.analysis.devices import find_devices
-from marin_profile.events.timeline import PS_PER_US
+from marin_profile.base.times import PS_PER_US
 from marin_profile.schema import ProfileSummary
 from real.captures import V6E, ledgers, read, summarize, terms
 

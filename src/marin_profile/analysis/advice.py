@@ -19,7 +19,6 @@ ONE_OFF = 0.5  # of all gaps before an op: more in one gap is no recurring delay
 TOP_OP = 0.30
 RECOMPUTE = 0.15
 STEP_SPREAD = 1.4
-DEVICE_SKEW = 1.2
 LOW_ATTRIBUTION = 0.90
 
 

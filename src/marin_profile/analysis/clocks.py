@@ -19,7 +19,7 @@ import numpy as np
 
 from marin_profile.analysis.device_ops import HostDevices
 from marin_profile.analysis.launches import Matched, find_launches
-from marin_profile.events.timeline import PS_PER_NS, PS_PER_US
+from marin_profile.base.times import PS_PER_NS, PS_PER_US
 
 _PS_PER_MS = 1000 * PS_PER_US
 

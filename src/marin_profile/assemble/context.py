@@ -17,8 +17,8 @@ from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import Peaks
 from marin_profile.analysis.steps.account import DeviceAccount
 from marin_profile.analysis.steps.merge import MergedStep, MergedSteps
+from marin_profile.base.times import PS_PER_US
 from marin_profile.capture.context import ProfileContext
-from marin_profile.events.timeline import PS_PER_US
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import Context, each_us, per_step, us
 
 OP_GROUP_LIMIT = 5000
-REMAINDER = "(remainder)"
 
 
 def hot_op(context: Context, op: OpTotals) -> schema.HotOp:
@@ -54,7 +53,7 @@ def op_groups(context: Context) -> list[schema.OpGroup]:
     rows = [_op_group(context, key, members) for key, members in ordered[:OP_GROUP_LIMIT]]
     rest = [op for _, members in ordered[OP_GROUP_LIMIT:] for op in members]
     if rest:
-        rows.append(_op_group(context, (REMAINDER, "unknown", "", "", ""), rest))
+        rows.append(_op_group(context, (schema.REMAINDER, "unknown", "", "", ""), rest))
     return rows
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
 
 

@@ -18,7 +18,7 @@ CONTEXT_VERSION = "profile_context.v1"
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepSeconds:
     """The wall times of some steps of training."""
 
     steps: list[int]
@@ -28,7 +28,7 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Cost:
+class ProfilerCost:
     """When the profiler ran, and what its two calls took."""
 
     start_ns: int
@@ -58,11 +58,11 @@ class ProfileContext:
     process_count: int
     capturing: list[int]
     trigger: str
-    profiler: Cost
+    profiler: ProfilerCost
     judgement: Judgement
-    window: Steps
-    outside: Steps
-    outside_while_ingesting: Steps
+    window: StepSeconds
+    outside: StepSeconds
+    outside_while_ingesting: StepSeconds
     schema_version: str = CONTEXT_VERSION
 
     def to_json(self) -> bytes:

@@ -12,10 +12,9 @@ from marin_profile.base.errors import BrokenInputError
 from marin_profile.comparison.exact import picoseconds
 from marin_profile.comparison.matching import OpTime
 from marin_profile.facts.device_time import kept_steps
-from marin_profile.schema import OpGroup, ProfileSummary, StepAccount
+from marin_profile.schema import REMAINDER, OpGroup, ProfileSummary, StepAccount
 
 TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle", "launch")
-REMAINDER = "(remainder)"
 # Beyond 2**53 ps doubles cannot hold whole picoseconds.
 TOLERANCE = Fraction(1, 1_000_000_000)
 

@@ -20,14 +20,11 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from marin_profile.base.columns import Int64s as Int64s
 from marin_profile.base.columns import find_sorted, moved_to_clock
 from marin_profile.events.replica_groups import Groups
 
 Int32s = NDArray[np.int32]
-Int64s = NDArray[np.int64]
-
-PS_PER_US = 1_000_000
-PS_PER_NS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +96,10 @@ class Sparse:
 
     rows: Int64s
     values: Int64s
+
+    def __post_init__(self) -> None:
+        for column in (self.rows, self.values):
+            column.flags.writeable = False
 
     @staticmethod
     def empty() -> Sparse:

@@ -17,7 +17,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from marin_profile.base.storage import write_file
-from marin_profile.capture.context import Cost, Judgement, ProfileContext, Steps
+from marin_profile.capture.context import Judgement, ProfileContext, ProfilerCost, StepSeconds
 from marin_profile.capture.filenames import CONTEXT_FILE
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class CaptureNotes:
             process_count=self.process_count,
             capturing=self.capturing,
             trigger=self.trigger,
-            profiler=Cost(
+            profiler=ProfilerCost(
                 self.trace.start_ns,
                 self.trace.stop_ns,
                 _rounded(self.trace.start_seconds),
@@ -109,10 +109,10 @@ def judge_window(
     )
 
 
-def _described(steps: Iterable[tuple[int, float]]) -> Steps:
+def _described(steps: Iterable[tuple[int, float]]) -> StepSeconds:
     steps = list(steps)
     seconds = sorted(duration for _, duration in steps)
-    return Steps(
+    return StepSeconds(
         steps=[step for step, _ in steps],
         seconds=[_rounded(duration) for _, duration in steps],
         median_seconds=_rounded(median(seconds)) if seconds else None,

@@ -23,15 +23,12 @@ class OnDemand:
         self._seen = _touched(self.path)
         self._looked = time.monotonic()
         self._signalled = False
-        self.has_signal = self._take_signal()
+        self._take_signal()
 
-    def _take_signal(self) -> bool:
-        if threading.current_thread() is not threading.main_thread():
-            return False
-        if not hasattr(signal, "SIGUSR2") or not _is_free(signal.getsignal(signal.SIGUSR2)):
-            return False
-        signal.signal(signal.SIGUSR2, self._on_signal)
-        return True
+    def _take_signal(self) -> None:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and hasattr(signal, "SIGUSR2") and _is_free(signal.getsignal(signal.SIGUSR2)):
+            signal.signal(signal.SIGUSR2, self._on_signal)
 
     def _on_signal(self, *_: object) -> None:
         self._signalled = True

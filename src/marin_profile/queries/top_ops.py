@@ -28,10 +28,9 @@ from marin_profile.queries.model import (
     Query,
     intent,
 )
-from marin_profile.schema import HotOp, OpGroup, ProfileSummary
+from marin_profile.schema import REMAINDER, HotOp, OpGroup, ProfileSummary
 
 # The row that stands for all groups beyond the summary's limit; it is no op.
-REMAINDER = "(remainder)"
 
 
 class OpRow(Row, frozen=True, kw_only=True):

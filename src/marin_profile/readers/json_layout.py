@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.base.jit import jit, jit_no_alloc
-from marin_profile.events.timeline import PS_PER_US, Int32s, Int64s, Line, Op, Plane
+from marin_profile.base.times import PS_PER_US
+from marin_profile.events.timeline import Int32s, Int64s, Line, Op, Plane
 from marin_profile.readers.json_events import Events
 from marin_profile.readers.json_scan import MAX_SPAN_US
 

@@ -241,11 +241,11 @@ def _timeline(events: Events, notes: list[str]) -> Timeline:
             f"truncated: the export stops at {cap:,} events; it covers only until "
             f"{until / PS_PER_SECOND:.6f} s, totals are lower bounds."
         )
-    ids = dict(zip(ID_KEYS, map(_sparse, columns.id_rows, columns.id_values), strict=True))
+    ids = dict(zip(ID_KEYS, map(Sparse, columns.id_rows, columns.id_values), strict=True))
     device_start = _device_times(ids["device_offset_ps"])
     if len(device_start):
         values = device_start.values - device_start.values.min()
-        device_start = _sparse(device_start.rows, values)
+        device_start = Sparse(device_start.rows, values)
     return Timeline(
         source_format=TRACE_JSON,
         planes=planes,
@@ -298,13 +298,7 @@ def _complete_until(lines: tuple[Line, ...], start: Int64s, duration: Int64s) ->
     return min(_large_line_ends(lines, start, duration), default=0)
 
 
-def _sparse(rows: Int64s, values: Int64s) -> Sparse:
-    rows.flags.writeable = False
-    values.flags.writeable = False
-    return Sparse(rows, values)
-
-
 def _device_times(column: Sparse) -> Sparse:
     """The column without values that are no time."""
     sound = (column.values >= 0) & (column.values < MAX_DEVICE_PS)
-    return column if sound.all() else _sparse(column.rows[sound], column.values[sound])
+    return column if sound.all() else Sparse(column.rows[sound], column.values[sound])

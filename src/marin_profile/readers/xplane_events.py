@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marin_profile.base.times import PS_PER_NS
 from marin_profile.capture.formats import XPLANE
 from marin_profile.events.timeline import (
-    PS_PER_NS,
     Flow,
     HloInstruction,
     Int32s,

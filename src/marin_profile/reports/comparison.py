@@ -34,7 +34,6 @@ NOT_PRESENT = "not present"
 MOST_NAMED = 3
 # Of the largest part named in the answer, what others must reach to be named as well.
 LEAST_NAMED = 0.1
-UNNAMED = ("(others)",)
 DURATIONS = ["before", "after", "change"]
 
 

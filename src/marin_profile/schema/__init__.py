@@ -25,7 +25,7 @@ from marin_profile.schema.communication import Collective, CommunicationOp
 from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.files import load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
-from marin_profile.schema.ops import HotOp, OpGroup, Region, Roofline, SemanticFamily
+from marin_profile.schema.ops import REMAINDER, HotOp, OpGroup, Region, Roofline, SemanticFamily
 from marin_profile.schema.record import CAPTURE, EPOCH_UTC, SCHEMA_VERSION, STEADY, Record
 from marin_profile.schema.steps import DurationStats, Step, StepClass, StepLedger, StepTime
 from marin_profile.schema.summary import ProfileSummary
@@ -34,6 +34,7 @@ from marin_profile.schema.text import canonical_json
 __all__ = [
     "CAPTURE",
     "EPOCH_UTC",
+    "REMAINDER",
     "SCHEMA_VERSION",
     "STEADY",
     "BreakdownPart",

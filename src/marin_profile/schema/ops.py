@@ -21,6 +21,9 @@ from marin_profile.base.units import (
 )
 from marin_profile.schema.record import Record
 
+# The name of the row that sums up the op groups that are not listed.
+REMAINDER = "(remainder)"
+
 
 class HotOp(Record):
     """One op (name within a program) over all devices. `exclusive_duration` is self time,

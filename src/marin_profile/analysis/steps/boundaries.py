@@ -25,7 +25,8 @@ from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.steps.series import Bools, StepSeries
 from marin_profile.base.columns import counts_of, distinct, extent_by, unique_pairs
 from marin_profile.base.text import plural
-from marin_profile.events.timeline import PS_PER_NS, Int64s
+from marin_profile.base.times import PS_PER_NS
+from marin_profile.events.timeline import Int64s
 
 NOISE = PS_PER_NS
 _PS_PER_MS = 1_000_000_000
