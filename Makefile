@@ -48,6 +48,7 @@ lint: $(DEV_READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(DEV_READY)
 	$(BIN)/ruff check --fix .
@@ -71,7 +72,7 @@ bench: $(DEV_READY)
 	$(BIN)/python scripts/bench.py summarize
 
 clean:
-	rm -rf demo_out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf demo_out build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

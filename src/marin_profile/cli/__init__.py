@@ -58,9 +58,9 @@ class LazyGroup(click.Group):
 
 def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from marin_profile import __version__
+        from marin_profile.version import package_version
 
-        click.echo(f"marin-profile {__version__}")
+        click.echo(f"marin-profile {package_version()}")
         ctx.exit()
 
 

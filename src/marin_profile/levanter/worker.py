@@ -86,8 +86,8 @@ def _summarise(
     *,
     is_final: bool = True,
 ) -> None:
-    from marin_profile import render_markdown
     from marin_profile.pipeline import summarize_capture
+    from marin_profile.reports import render_markdown
 
     started = time.monotonic()
     summary = with_run(summarize_capture(capture, known=known), job)
