@@ -31,6 +31,7 @@ from marin_profile.analysis.steps.account import (
     launch_time,
 )
 from marin_profile.analysis.steps.find import find_steps
+from marin_profile.analysis.steps.outliers import Cause, explain, slow_steps
 from marin_profile.analysis.steps.series import SharedSteps, StepSeries
 from marin_profile.base.columns import counts_of
 from marin_profile.base.intervals import Intervals
@@ -57,7 +58,8 @@ class HostPart:
     warm-up. periods: how many whole periods the per-step op totals cover. doubts: notes that change
     the reading of the numbers.
     step_terms: ledger terms per step, summed over devices; older: buckets of an older breakdown
-    basis, if one was asked for."""
+    basis, if one was asked for; slow_steps: why the outliers among this host's steps are slow, by
+    their position."""
 
     host: str
     source_format: str
@@ -88,6 +90,7 @@ class HostPart:
     doubts: tuple[str, ...]
     truncated: bool
     older: Mapping[str, int] | None = None
+    slow_steps: Mapping[int, Cause] = field(default_factory=dict)
     first_op: int = field(default=0)
 
 
@@ -124,6 +127,9 @@ def analyse_host(
     ops: list[OpTotals] = []
     compute: list[Intervals] = []
     terms: list[dict[str, Int64s]] = []
+    slow = slow_steps(steps, first)
+    begin, end, _ = steps.spans
+    period_terms: list[dict[str, Int64s]] = []
     in_steps = [device.name for device in found.devices if device.kind != SPARSECORE]
     for device, span in zip(found.devices, spans, strict=True):
         time = DeviceTime(found, device, span)
@@ -136,6 +142,8 @@ def analyse_host(
         ops += op_totals(found.facts, device, time, steady, own_periods, own_window)
         if device.name in in_steps and steps.linked:
             terms.append(time.step_terms(steps.start[row], steps.end[row]))
+        if device.name in in_steps and slow:
+            period_terms.append(time.step_terms(begin[row], np.maximum(begin[row], end[row])))
     return HostPart(
         host=host,
         source_format=timeline.source_format,
@@ -165,6 +173,7 @@ def analyse_host(
         notes=tuple(notes),
         doubts=steps.doubts,
         truncated=timeline.truncated,
+        slow_steps=explain(found, steps, first, slow, period_terms),
         older=older_breakdown(timeline, older_mode) if older_mode else None,
         first_op=min((int(device.start.min()) for device in found.devices), default=0),
     )

@@ -1,4 +1,7 @@
-"""The step_time section."""
+"""The step_time section.
+
+Contract: statistics are of the kept steps; classes and outliers are told by the period alone.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import numpy as np
 
 from marin_profile import schema
 from marin_profile.analysis.steps.classes import classify_steps, periodicity
-from marin_profile.analysis.steps.merge import MergedSteps
+from marin_profile.analysis.steps.merge import MergedStep, MergedSteps
+from marin_profile.analysis.steps.outliers import GAP, outliers
 from marin_profile.assemble.context import Context, us, us_or_none
 
 
@@ -37,6 +41,8 @@ def step_time_section(context: Context) -> schema.StepTime:
     merged = context.steps
     steps, kept = merged.steps, context.kept_steps
     classes, class_of = _step_classes(merged)
+    period = duration_stats(_known(step.period for step in kept))
+    excesses = _excesses(merged)
     return schema.StepTime(
         warmup_steps_ignored=merged.warmup_ignored,
         all_steps=duration_stats([step.duration for step in steps if not step.cut]),
@@ -45,8 +51,13 @@ def step_time_section(context: Context) -> schema.StepTime:
         source=merged.source,
         annotation=merged.annotation,
         linked=merged.linked if steps else None,
-        period=duration_stats(_known(step.period for step in kept)),
+        period=period,
         critical_path=duration_stats(_known(step.critical_path for step in kept)),
+        typical_period=period.median,
+        mean_period=us_or_none(merged.mean_period),
+        whole_periods=merged.whole_periods if steps else None,
+        outliers=[_outlier(merged, index, excess) for index, excess in excesses.items()],
+        outlier_causes=_outlier_causes(merged, excesses),
         steps=[
             schema.Step(
                 index=index,
@@ -79,15 +90,93 @@ def _step_ledger(terms: Mapping[str, int]) -> schema.StepLedger | None:
     )
 
 
-def _step_classes(merged: MergedSteps) -> tuple[list[schema.StepClass], dict[int, str]]:
-    """Classes of the kept steps, by duration (by period where the duration is not known)."""
-    lengths = [
-        (index, step.duration if merged.linked else step.period)
+def _places(steps: Sequence[MergedStep]) -> list[int]:
+    """Where each step stands in the training, counted in steps: its number where all have one and
+    they ascend one by one or with gaps, else its index."""
+    numbers = [step.number for step in steps if step.number is not None]
+    distances = np.diff(numbers)
+    is_counted = len(numbers) == len(steps) and (distances > 0).all() and 1 in distances
+    return numbers if is_counted else list(range(len(steps)))
+
+
+def _periodicity(merged: MergedSteps, members: Sequence[int]) -> int | None:
+    """Of the steps at the indexes `members`, among the kept steps whose period is known."""
+    places = _places(merged.steps)
+    known = [
+        places[index]
         for index, step in enumerate(merged.steps)
-        if step.kept
+        if step.kept and step.period is not None
     ]
-    known = [(index, length) for index, length in lengths if length is not None]
-    found = classify_steps([length for _, length in known])
+    return periodicity([places[index] for index in members], known[-1] - known[0] + 1)
+
+
+def _excesses(merged: MergedSteps) -> dict[int, float]:
+    """What each outlier takes beyond the median, by its index; picoseconds."""
+    periods = [step.period if step.kept else None for step in merged.steps]
+    known = [period for period in periods if period is not None]
+    median = float(np.median(known)) if known else 0.0
+    return {index: (periods[index] or 0.0) - median for index in outliers(periods)}
+
+
+def _outlier(merged: MergedSteps, index: int, excess: float) -> schema.StepOutlier:
+    step = merged.steps[index]
+    cause = step.cause
+    return schema.StepOutlier(
+        index=index,
+        step_num=step.number,
+        period=us(step.period or 0.0),
+        excess=us(excess),
+        cause=cause.kind if cause else None,
+        cause_name=(cause.name or None) if cause else None,
+        before_op=(cause.before or None) if cause else None,
+        cause_duration=us(cause.growth) if cause else None,
+    )
+
+
+def _outlier_causes(
+    merged: MergedSteps, excesses: Mapping[int, float]
+) -> list[schema.OutlierCause]:
+    """One row per cause and name, for gaps per op after it; the one that costs most first."""
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for index in excesses:
+        cause = merged.steps[index].cause
+        before = cause.before if cause and cause.kind == GAP else ""
+        key = (cause.kind, cause.name, before) if cause else ("", "", "")
+        groups.setdefault(key, []).append(index)
+    rows = []
+    for (kind, name, _), members in groups.items():
+        total = sum(excesses[index] for index in members)
+        causes = [merged.steps[index].cause for index in members]
+        before_ops = {cause.before for cause in causes if cause and cause.before}
+        numbers = [merged.steps[index].number for index in members]
+        rows.append(
+            schema.OutlierCause(
+                cause=kind or None,
+                cause_name=name or None,
+                before_op=before_ops.pop() if len(before_ops) == 1 else None,
+                count=len(members),
+                total_excess=us(total),
+                excess_per_period=us(total / max(1, merged.whole_periods)),
+                periodicity=_periodicity(merged, members),
+                steps=[
+                    index if number is None else number
+                    for index, number in zip(members, numbers, strict=True)
+                ],
+            )
+        )
+    return sorted(
+        rows, key=lambda row: (-row.total_excess, row.cause or "", row.cause_name or "", row.steps)
+    )
+
+
+def _step_classes(merged: MergedSteps) -> tuple[list[schema.StepClass], dict[int, str]]:
+    """Classes of the kept steps, by period."""
+    known = [
+        (index, step.period)
+        for index, step in enumerate(merged.steps)
+        if step.kept and step.period is not None
+    ]
+    found = classify_steps([period for _, period in known])
     if found is None:
         return [], {}
     rows, class_of = [], {}
@@ -95,18 +184,19 @@ def _step_classes(merged: MergedSteps) -> tuple[list[schema.StepClass], dict[int
         members = [
             row for row, is_heavy in zip(known, found.heavy, strict=True) if is_heavy is heavy
         ]
-        stats = duration_stats([length for _, length in members])
-        middle = sorted(members, key=lambda row: (row[1], row[0]))[(len(members) - 1) // 2]
-        number = merged.steps[middle[0]].number
+        middle, _ = sorted(members, key=lambda row: (row[1], row[0]))[(len(members) - 1) // 2]
+        number = merged.steps[middle].number
+        durations = [merged.steps[index].duration for index, _ in members]
         rows.append(
             schema.StepClass(
                 name=name,
                 count=len(members),
                 fraction_of_steady=len(members) / len(known),
-                duration_stats=stats,
-                representative_step=middle[0] if number is None else number,
-                representative_duration=us(middle[1]),
-                periodicity=periodicity([index for index, _ in members]),
+                duration_stats=duration_stats(durations),
+                representative_step=middle if number is None else number,
+                representative_duration=us_or_none(merged.steps[middle].duration),
+                periodicity=_periodicity(merged, [index for index, _ in members]),
+                period_stats=duration_stats([period for _, period in members]),
             )
         )
         class_of.update({index: name for index, _ in members})

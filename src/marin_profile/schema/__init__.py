@@ -27,7 +27,15 @@ from marin_profile.schema.files import load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.ops import REMAINDER, HotOp, OpGroup, Region, Roofline, SemanticFamily
 from marin_profile.schema.record import CAPTURE, EPOCH_UTC, SCHEMA_VERSION, STEADY, Record
-from marin_profile.schema.steps import DurationStats, Step, StepClass, StepLedger, StepTime
+from marin_profile.schema.steps import (
+    DurationStats,
+    OutlierCause,
+    Step,
+    StepClass,
+    StepLedger,
+    StepOutlier,
+    StepTime,
+)
 from marin_profile.schema.summary import ProfileSummary
 from marin_profile.schema.text import canonical_json
 
@@ -50,6 +58,7 @@ __all__ = [
     "HotOp",
     "OpGroup",
     "OptimizationCandidate",
+    "OutlierCause",
     "ProfileSummary",
     "Profiling",
     "Record",
@@ -61,6 +70,7 @@ __all__ = [
     "StepAccount",
     "StepClass",
     "StepLedger",
+    "StepOutlier",
     "StepTime",
     "TimeBreakdown",
     "TraceOverview",

@@ -18,7 +18,8 @@ class DurationStats(Record):
 
 
 class StepClass(Record):
-    """A class of steps of like length ("light", "heavy"); periodicity in steps."""
+    """A class of steps of like period ("light", "heavy"); periodicity in steps.
+    `duration_stats` are of the durations, `period_stats` of the periods of its steps."""
 
     name: str
     count: Count
@@ -27,6 +28,42 @@ class StepClass(Record):
     representative_step: int | None = None
     representative_duration: Microseconds | None = None
     periodicity: Steps | None = None
+    period_stats: DurationStats | None = None
+
+
+class StepOutlier(Record):
+    """A kept step whose period exceeds the median by more than 5 x 1.4826 median absolute
+    deviations and by more than 10 %; `excess` is what it takes beyond the median.
+
+    `cause` is the part of the period that grew most against the other steps: "compile" or
+    "host_event" (the host event `cause_name` covers half of the longest gap before `before_op`),
+    "gap" (idle before `before_op`, no host event known for it), "program" (`cause_name` is not run
+    by the other steps), "communication" or "transfer" (exposed), "compute", "recompute" or
+    "unattributed" (`cause_name` is the op that grew most); None: not known. `cause_duration` is
+    how much that part grew, on the device that waited least for others."""
+
+    index: int
+    step_num: int | None = None
+    period: Microseconds
+    excess: Microseconds
+    cause: str | None = None
+    cause_name: str | None = None
+    before_op: str | None = None
+    cause_duration: Microseconds | None = None
+
+
+class OutlierCause(Record):
+    """The outliers of one cause: how many, what they take beyond the median in all and per whole
+    period (so much of the mean is theirs), and after how many steps they come back."""
+
+    cause: str | None = None
+    cause_name: str | None = None
+    before_op: str | None = None
+    count: Count
+    total_excess: Microseconds
+    excess_per_period: Microseconds
+    periodicity: Steps | None = None
+    steps: list[int] = []
 
 
 class StepLedger(Record):
@@ -62,7 +99,13 @@ class Step(Record):
 
 class StepTime(Record):
     """`source`: "device_steps" | "annotation" | "module" | "none"; `linked` tells whether device
-    work was tied to the markers (else only the period is known)."""
+    work was tied to the markers (else only the period is known).
+
+    `typical_period` is the median period of the kept steps. `mean_period` is what training pays:
+    the time from the first kept step's boundary to the last one's, by the `whole_periods` between
+    them, steps that the capture lacks counted. `outliers` are in order of time; in
+    `outlier_causes` the one that costs most stands first, `steps` being step numbers, or indexes
+    where steps have none."""
 
     warmup_steps_ignored: Steps
     all_steps: DurationStats
@@ -73,4 +116,9 @@ class StepTime(Record):
     linked: bool | None = None
     period: DurationStats | None = None
     critical_path: DurationStats | None = None
+    typical_period: Microseconds | None = None
+    mean_period: Microseconds | None = None
+    whole_periods: Count | None = None
+    outliers: list[StepOutlier] = []
+    outlier_causes: list[OutlierCause] = []
     steps: list[Step] = []

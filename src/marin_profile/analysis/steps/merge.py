@@ -2,7 +2,9 @@
 
 Contract: steps meet by step number where every host has them, else by position. Duration and
 period are medians over all devices; the critical path is the longest of the hosts', since clocks
-of different hosts are not compared. Times are picoseconds (medians may be halves).
+of different hosts are not compared. The mean period of a device is its whole periods' time by
+their number, that of the capture the median over all devices. Times are picoseconds (medians may
+be halves).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.analysis.host import HostPart
+from marin_profile.analysis.steps.outliers import Cause
 from marin_profile.analysis.steps.series import NONE, SharedSteps
 from marin_profile.events.timeline import Int64s
 
@@ -23,7 +26,8 @@ _LOW = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class MergedStep:
-    """terms: ledger terms summed over all devices ("window" included); empty if not linked."""
+    """terms: ledger terms summed over all devices ("window" included); empty if not linked. cause:
+    why the step is slow, where a host has looked into it."""
 
     number: int | None
     start: int
@@ -34,16 +38,22 @@ class MergedStep:
     kept: bool
     cut: bool
     terms: dict[str, int]
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True)
 class MergedSteps:
+    """mean_period: over `whole_periods` periods, steps that the capture lacks counted; None where
+    no boundary follows the first kept step's."""
+
     source: str
     annotation: str | None
     linked: bool
     warmup_ignored: int
     steps: tuple[MergedStep, ...]
     notes: tuple[str, ...]
+    mean_period: float | None = None
+    whole_periods: int = 0
 
 
 def shared_steps(parts: Sequence[HostPart]) -> list[SharedSteps | None]:
@@ -87,13 +97,15 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
             f"Hosts do not have the same steps: the {len(shared)} steps that all have are used."
         )
     linked = all(part.steps.linked for part in with_steps)
-    columns = [
-        _columns(part, [own.index(key) for key in keys[0] if key in shared])
+    chosen = [
+        [own.index(key) for key in keys[0] if key in shared]
         if set(own) != shared or own != keys[0]
-        else _columns(part, range(part.steps.count))
+        else list(range(part.steps.count))
         for part, own in zip(with_steps, keys, strict=True)
     ]
+    columns = [_columns(part, at) for part, at in zip(with_steps, chosen, strict=True)]
     steps = _merge_columns(columns, linked)
+    mean, periods = _mean_period(with_steps, chosen, [step.kept for step in steps])
     return MergedSteps(
         source=first.steps.source,
         annotation=first.steps.annotation,
@@ -101,7 +113,28 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
         warmup_ignored=sum(1 for step in steps if not step.kept and not step.cut),
         steps=tuple(steps),
         notes=tuple(notes),
+        mean_period=mean,
+        whole_periods=periods,
     )
+
+
+def _mean_period(
+    parts: Sequence[HostPart], chosen: Sequence[Sequence[int]], kept: Sequence[bool]
+) -> tuple[float | None, int]:
+    """Over the whole periods of the kept steps: the median of the devices' means, and how many
+    periods they are."""
+    first = kept.index(True) if True in kept else len(kept)
+    if first >= len(kept) - 1:
+        return None, 0
+    means: list[float] = []
+    counts: list[int] = []
+    for part, positions in zip(parts, chosen, strict=True):
+        cut = tuple(part.steps.cut[list(positions)].tolist())
+        windows, count = part.steps.only(SharedSteps(tuple(positions), cut)).periods(first)
+        if count:
+            means += [(end - start) / count for start, end in windows]
+            counts.append(count)
+    return (float(np.median(means)), min(counts)) if means else (None, 0)
 
 
 def _keys(part: HostPart, parts: Sequence[HostPart]) -> list[int]:
@@ -125,6 +158,7 @@ class _Columns:
     kept: list[bool]
     cut: list[bool]
     terms: dict[str, list[int]]
+    causes: list[Cause | None]
 
 
 def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
@@ -147,6 +181,7 @@ def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
             name: [values[position] for position in positions]
             for name, values in part.step_terms.items()
         },
+        causes=[part.slow_steps.get(position) for position in positions],
     )
 
 
@@ -170,9 +205,16 @@ def _merge_columns(columns: Sequence[_Columns], linked: bool) -> list[MergedStep
                 name: sum(one.terms[name][index] for one in columns if name in one.terms)
                 for name in names
             },
+            cause=_surest([one.causes[index] for one in columns]),
         )
         for index in range(len(first.numbers))
     ]
+
+
+def _surest(causes: Sequence[Cause | None]) -> Cause | None:
+    """Of the hosts' causes that of the host which waited least for others; ties: the first."""
+    known = [cause for cause in causes if cause is not None]
+    return min(known, key=lambda cause: cause.communication, default=None)
 
 
 def _median(parts: Sequence[NDArray[np.float64]]) -> list[float | None]:

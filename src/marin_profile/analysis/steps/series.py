@@ -121,6 +121,16 @@ class StepSeries:
         return total // stride if is_regular else between
 
     @property
+    def spans(self) -> tuple[Int64s, Int64s, Bools]:
+        """(d, n) start and end of each device's period of each step, from its boundary to that of
+        the very next step, and whether both are known."""
+        end = np.roll(self.boundary, -1, axis=1)
+        known = self.present & np.roll(self.present, -1, axis=1) & self.has_successor
+        if self.count and self.cut[0]:
+            known[:, 0] = False
+        return self.boundary, end, known
+
+    @property
     def has_successor(self) -> Bools:
         """(n,) whether the next step is the very next one, by the commonest distance of numbers."""
         known = np.zeros(self.count, np.bool_)
@@ -135,10 +145,5 @@ class StepSeries:
 
     def period(self) -> NDArray[np.float64]:
         """(d, n) boundary to next boundary, NaN where one of them is not known."""
-        period = np.full(self.start.shape, np.nan)
-        if self.count > 1:
-            known = self.present[:, :-1] & self.present[:, 1:] & self.has_successor[:-1]
-            if self.cut[0]:
-                known[:, 0] = False
-            period[:, :-1][known] = np.diff(self.boundary, axis=1)[known]
-        return period
+        begin, end, known = self.spans
+        return np.where(known, end - begin, np.nan)

@@ -1,0 +1,443 @@
+"""Steps that take much longer than the median, and what their devices and host did then.
+
+Contract
+* A step is an outlier if its period exceeds the median by more than MADS standard deviations
+  (1.4826 times the median absolute deviation) and by more than LEAST_EXCESS of the median.
+* The witness of an outlier is the device whose exposed communication grew least: the one that the
+  others waited for. Its cause is the part of the witness's period that grew most against the
+  other kept steps: a term of the ledger, or programs that the others do not run.
+* Idle time is explained by the longest of the gaps before the op before which idle time grew most,
+  and by what the host's main threads did then: compile, or the outermost event that covers half of
+  the gap. Host events are looked at only where no op starts before its own launch, that is where
+  host and device can share a clock.
+* Times are picoseconds. Medians of terms may be halves; growths are rounded down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marin_profile.analysis.device_ops import DeviceOps, HostDevices
+from marin_profile.analysis.gaps import LOOKAHEAD, find_gaps
+from marin_profile.analysis.planes import CPU, SPARSECORE, plane_kind
+from marin_profile.analysis.steps.series import StepSeries
+from marin_profile.base.columns import sum_by
+from marin_profile.base.intervals import Intervals
+from marin_profile.events.classify import (
+    GROUP_COMMUNICATION,
+    GROUP_COMPUTE,
+    GROUP_TRANSFER,
+    GROUP_UNKNOWN,
+    is_bookkeeping,
+)
+from marin_profile.events.scopes import RECOMPUTE
+from marin_profile.events.timeline import Int64s
+
+_HIGH = np.iinfo(np.int64).max
+
+MADS = 5
+LEAST_EXCESS = 0.10
+_DEVIATIONS_PER_MAD = 1.4826
+
+# The part of a gap that a host event, or compiling, must cover to be its cause.
+LEAST_COVERED = 0.5
+# The part of the other steps below which a program is one that they do not run.
+SELDOM = 0.5
+# Of so many outliers a host looks into the causes, the longest first.
+MOST_EXPLAINED = 256
+
+COMPILE, HOST_EVENT, GAP, PROGRAM = "compile", "host_event", "gap", "program"
+COMMUNICATION, TRANSFER, COMPUTE = "communication", "transfer", "compute"
+RECOMPUTED, UNATTRIBUTED = "recompute", "unattributed"
+
+_GROUPS = {
+    "exposed_communication": (COMMUNICATION, GROUP_COMMUNICATION),
+    "exposed_transfer": (TRANSFER, GROUP_TRANSFER),
+    "compute": (COMPUTE, GROUP_COMPUTE),
+    "unattributed": (UNATTRIBUTED, GROUP_UNKNOWN),
+}
+_COMPILES = re.compile(r"(?:^|[^a-z])(?:backend_|xla)?compil(?:e|ing|ation)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a step is slow. name: of the host event, program or op ("" if none stands out); before:
+    the op after the gap, for causes of idle time; growth: of the part that is the cause;
+    communication: growth of the witness's exposed communication."""
+
+    kind: str
+    name: str
+    before: str
+    growth: int
+    communication: int
+
+
+def outliers(periods: Sequence[float | None]) -> list[int]:
+    """The places of the periods (None: not known) that stand out, ascending."""
+    values = np.array([np.nan if period is None else period for period in periods], np.float64)
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return []
+    median = float(np.median(known))
+    deviation = _DEVIATIONS_PER_MAD * float(np.median(np.abs(known - median)))
+    most = median + max(MADS * deviation, LEAST_EXCESS * median)
+    with np.errstate(invalid="ignore"):
+        return np.flatnonzero(values > most).tolist()
+
+
+def slow_steps(steps: StepSeries, first: int) -> list[int]:
+    """The positions of one host's outliers among its steps from `first` on."""
+    begin, end, known = steps.spans
+    return outliers(
+        [
+            float(np.median(lengths)) if position >= first and len(lengths) else None
+            for position in range(steps.count)
+            for lengths in [(end - begin)[known[:, position], position]]
+        ]
+    )
+
+
+def explain(
+    host: HostDevices,
+    steps: StepSeries,
+    first: int,
+    slow: Sequence[int],
+    terms: Sequence[dict[str, Int64s]],
+) -> dict[int, Cause]:
+    """The causes of the outliers at the positions `slow`. `terms`: per device of the steps the
+    ledger terms of each step's period."""
+    if not slow:
+        return {}
+    devices = [device for device in host.devices if device.kind != SPARSECORE]
+    begin, end, known = steps.spans
+    is_slow = np.zeros(steps.count, np.bool_)
+    is_slow[list(slow)] = True
+    usual = known & ~is_slow & (np.arange(steps.count) >= first)
+    views = [
+        _Device(host, device, begin[row], end[row], known[row], usual[row], terms[row])
+        for row, device in enumerate(devices)
+    ]
+    activity = _HostActivity(host)
+    by_length = sorted(slow, key=lambda at: (-_longest(begin, end, known, at), at))
+    causes = {}
+    for position in by_length[:MOST_EXPLAINED]:
+        able = [view for view in views if view.known[position] and view.usual.any()]
+        if able:
+            witness = min(able, key=lambda view: view.growth("exposed_communication", position))
+            causes[position] = _cause(witness, position, activity)
+    return dict(sorted(causes.items()))
+
+
+def _longest(begin: Int64s, end: Int64s, known: NDArray[np.bool_], position: int) -> int:
+    return int(np.where(known, end - begin, 0)[:, position].max())
+
+
+def _cause(device: _Device, position: int, activity: _HostActivity) -> Cause:
+    growths = {term: device.growth(term, position) for term in ("idle", *_GROUPS)}
+    program, extra = device.other_program(position)
+    waited = max(0, growths["exposed_communication"])
+    term = max(growths, key=lambda name: growths[name])
+    if extra and extra >= growths[term]:
+        return Cause(PROGRAM, program, "", extra, waited)
+    if term == "idle":
+        kind, name, before = _why_idle(device, position, activity)
+        return Cause(kind, name, before, growths[term], waited)
+    kind, group = _GROUPS[term]
+    name, is_recompute = device.grown_op(position, group)
+    kind = RECOMPUTED if kind == COMPUTE and is_recompute else kind
+    return Cause(kind, name, "", growths[term], waited)
+
+
+def _why_idle(device: _Device, position: int, activity: _HostActivity) -> tuple[str, str, str]:
+    """Cause, host event and the op after the gap."""
+    gap = device.grown_gap(position)
+    if gap is None:
+        return GAP, "", ""
+    before, start, end = gap
+    found = activity.during(device, start, end, position)
+    return (*found, before) if found else (GAP, "", before)
+
+
+class _Device:
+    """One device in its periods: arrays over the n steps, and what is asked of single ones."""
+
+    def __init__(
+        self,
+        host: HostDevices,
+        device: DeviceOps,
+        begin: Int64s,
+        end: Int64s,
+        known: NDArray[np.bool_],
+        usual: NDArray[np.bool_],
+        terms: dict[str, Int64s],
+    ) -> None:
+        self.ops = device
+        self.begin, self.end, self.known, self.usual = begin, end, known, usual
+        self._host = host
+        self._terms = terms
+
+    def growth(self, term: str, position: int) -> int:
+        """Of a ledger term, against the median of the usual steps."""
+        values = self._terms[term]
+        return int(values[position] - np.median(values[self.usual]))
+
+    def shift(self, op: int) -> int:
+        """From the device clock to the event clock, at one op."""
+        return int(self.ops.timeline.start[self.ops.rows[op]] - self.ops.start[op])
+
+    def _step_of(self, points: Int64s) -> Int64s:
+        """The step whose known period holds each time, else -1."""
+        order = np.flatnonzero(self.known)
+        at = np.searchsorted(self.begin[order], points, side="right") - 1
+        step = order[np.maximum(at, 0)]
+        return np.where((at >= 0) & (points < self.end[step]), step, -1)
+
+    @cached_property
+    def _step_of_op(self) -> Int64s:
+        return self._step_of(self.ops.start)
+
+    def _grown(
+        self, index: Int64s, step: Int64s, values: Int64s, position: int, size: int
+    ) -> Int64s:
+        """Sums of values by index in one step, less their mean over the usual steps."""
+        here = step == position
+        usual = (step >= 0) & self.usual[step]
+        mean = sum_by(index[usual], values[usual], size) // int(self.usual.sum())
+        return sum_by(index[here], values[here], size) - mean
+
+    def _largest(self, grown: Int64s) -> int | None:
+        """The op that grew most; ties: by name."""
+        most = int(grown.max(initial=0))
+        tied = np.flatnonzero(grown == most).tolist() if most > 0 else []
+        return min(tied, key=lambda op: self._host.facts[op].sort_key, default=None)
+
+    def grown_op(self, position: int, group: int) -> tuple[str, bool]:
+        """The op of a group whose self time grew most, and whether it recomputes."""
+        facts = self._host.facts
+        grown = self._grown(self.ops.op, self._step_of_op, self.ops.self_time, position, len(facts))
+        grown[np.array([fact.group for fact in facts]) != group] = 0
+        op = self._largest(grown)
+        return ("", False) if op is None else (facts[op].name, facts[op].pass_name == RECOMPUTE)
+
+    # Gaps.
+
+    @cached_property
+    def _gaps(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Start and end of gaps, cut at the boundaries of steps; payload and marker after them."""
+        bookkeeping = np.array([is_bookkeeping(fact.name) for fact in self._host.facts], np.bool_)
+        ops = self.ops
+        payload, marker, length = find_gaps(ops.start, ops.end, bookkeeping[ops.op], LOOKAHEAD)
+        end = ops.start[marker]
+        start = end - length
+        if not len(start):
+            return start, end, payload, marker
+        cuts = np.unique(np.concatenate((self.begin[self.known], self.end[self.known])))
+        of_cut = np.searchsorted(end, cuts, side="right")
+        cuts = cuts[cuts > np.append(start, _HIGH)[of_cut]]
+        starts = np.sort(np.concatenate((start, cuts)))
+        owner = np.searchsorted(end, starts, side="right")
+        ends = end[owner]
+        follows = np.append(starts[1:], ends[-1:])
+        return starts, np.minimum(ends, follows), payload[owner], marker[owner]
+
+    def grown_gap(self, position: int) -> tuple[str, int, int] | None:
+        """The longest gap of a step before the op before which idle time grew most: that op, and
+        the gap on the event clock."""
+        start, end, payload, marker = self._gaps
+        if not len(start):
+            return None
+        step, op = self._step_of(start), self.ops.op[payload]
+        grown = self._grown(op, step, end - start, position, len(self._host.facts))
+        largest = self._largest(grown)
+        if largest is None:
+            return None
+        own = np.flatnonzero((step == position) & (op == largest))
+        at = int(own[np.argmax((end - start)[own])])
+        shift = self.shift(int(marker[at]))
+        return self._host.facts[largest].name, int(start[at]) + shift, int(end[at]) + shift
+
+    # Programs.
+
+    @cached_property
+    def _programs(self) -> tuple[list[str], Int64s]:
+        """Names of programs, and the program of each op (-1: not known)."""
+        executions = self.ops.executions
+        if executions is not None:
+            names = [name for name, _ in executions.modules]
+            known = np.append(executions.key, -1)
+            return names, known[self.ops.execution]
+        facts = self._host.facts
+        keys = sorted(
+            {(fact.module, fact.program_id) for fact in facts if fact.module},
+            key=lambda key: (key[0], -1 if key[1] is None else key[1]),
+        )
+        at = {key: index for index, key in enumerate(keys)}
+        of_op = np.array([at.get((fact.module, fact.program_id), -1) for fact in facts], np.int64)
+        return [name for name, _ in keys], of_op[self.ops.op]
+
+    @cached_property
+    def _seldom_run(self) -> NDArray[np.bool_]:
+        """For each program, and for -1, whether most usual steps do not run it."""
+        names, program = self._programs
+        step = self._step_of_op
+        inside = (step >= 0) & self.usual[step] & (program >= 0)
+        pairs = np.unique(program[inside] * len(self.usual) + step[inside])
+        runs = np.bincount(pairs // len(self.usual), minlength=len(names) + 1)
+        seldom = runs < SELDOM * self.usual.sum()
+        seldom[-1] = False
+        return seldom
+
+    def other_program(self, position: int) -> tuple[str, int]:
+        """The program that the usual steps do not run and that takes longest, and how long such
+        programs take: from the first to the last op of each row of them."""
+        names, program = self._programs
+        here = np.flatnonzero(self._step_of_op == position)
+        is_other = self._seldom_run[program[here]]
+        if not is_other.any():
+            return "", 0
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], is_other.astype(np.int8), [0]))))
+        length = 0
+        for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            row = here[first:last]
+            stop = min(int(self.ops.end[row].max()), int(self.end[position]))
+            length += stop - int(self.ops.start[row[0]])
+        others = here[is_other]
+        times = sum_by(program[others], self.ops.self_time[others], len(names))
+        return names[int(np.argmax(times))], length
+
+
+class _HostActivity:
+    """What the main threads of a host did: those of the step markers, and the one with the most
+    launches."""
+
+    def __init__(self, host: HostDevices) -> None:
+        self._host = host
+
+    @cached_property
+    def _launches(self) -> Int64s:
+        """Host events that carry the id of a launch."""
+        timeline = self._host.timeline
+        rows = np.union1d(timeline.run_id.rows, timeline.correlation_id.rows)
+        return rows[self._on_host[timeline.line[rows]] & ~np.isin(rows, self._device_rows)]
+
+    @cached_property
+    def _on_host(self) -> NDArray[np.bool_]:
+        timeline = self._host.timeline
+        kinds = [plane_kind(timeline.planes[line.plane]) for line in timeline.lines]
+        return np.array([kind in ("", CPU) for kind in kinds], np.bool_)
+
+    @cached_property
+    def _device_rows(self) -> Int64s:
+        own = [device.rows for device in self._host.devices if device.kind == CPU]
+        return np.concatenate(own) if own else np.zeros(0, np.int64)
+
+    @cached_property
+    def shares_clock(self) -> bool:
+        """Whether no op of any device starts before its launch, by run id or correlation id."""
+        timeline = self._host.timeline
+        for device in self._host.devices:
+            executions = device.executions
+            if executions is not None:
+                named = executions.has_run_id
+                starts, ids = executions.start[named], executions.run_id[named]
+                column = timeline.run_id
+            else:
+                has, ids = timeline.correlation_id.find(device.rows)
+                starts, ids = device.event_start[has], ids[has]
+                column = timeline.correlation_id
+            if self._starts_early(starts, ids, column.find):
+                return False
+        return True
+
+    def _starts_early(
+        self,
+        starts: Int64s,
+        ids: Int64s,
+        find: Callable[[Int64s], tuple[NDArray[np.bool_], Int64s]],
+    ) -> bool:
+        has, launch_ids = find(self._launches)
+        launched = self._host.timeline.start[self._launches[has]]
+        order = np.lexsort((launched, launch_ids[has]))
+        known, first = np.unique(launch_ids[has][order], return_index=True)
+        if not len(known) or not len(ids):
+            return False
+        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+        return bool(((known[at] == ids) & (starts < launched[order][first][at])).any())
+
+    @cached_property
+    def _threads(self) -> list[_Thread]:
+        timeline = self._host.timeline
+        lines = set(np.unique(timeline.line[timeline.step_num.rows]).tolist())
+        if len(self._launches):
+            counts = np.bincount(timeline.line[self._launches])
+            lines.add(int(np.argmax(counts)))
+        return [_Thread(self._host, line) for line in sorted(lines) if self._on_host[line]]
+
+    def during(
+        self, device: _Device, start: int, end: int, position: int
+    ) -> tuple[str, str] | None:
+        """COMPILE or HOST_EVENT with the event's name, if it covers enough of [start, end), an
+        event-clock gap in a step of the device."""
+        if not self.shares_clock:
+            return None
+        first = int(np.searchsorted(device.ops.start, device.begin[position]))
+        shift = device.shift(min(first, len(device.ops.start) - 1))
+        step = (int(device.begin[position]) + shift, int(device.end[position]) + shift)
+        enough = LEAST_COVERED * (end - start)
+        found: list[tuple[int, str, bool]] = []
+        for thread in self._threads:
+            compiling, outermost = thread.during(start, end, step)
+            by_length = sorted((-length, name) for name, length in outermost.items())
+            if by_length:
+                name = by_length[0][1]
+                found.append((-by_length[0][0], name, compiling >= enough))
+        compiled = [(length, name) for length, name, is_compile in found if is_compile]
+        if compiled:
+            return COMPILE, min(compiled, key=lambda one: (-one[0], one[1]))[1]
+        covered = [(length, name) for length, name, _ in found if length >= enough]
+        return (HOST_EVENT, min(covered, key=lambda one: (-one[0], one[1]))[1]) if covered else None
+
+
+class _Thread:
+    """The events of one host line that last, without step markers, in order of their start and the
+    longest first."""
+
+    def __init__(self, host: HostDevices, line: int) -> None:
+        timeline = host.timeline
+        rows = timeline.rows_of(timeline.lines[line])
+        is_marker, _ = timeline.step_num.find(rows)
+        rows = rows[~is_marker & (timeline.duration[rows] > 0)]
+        order = np.lexsort((-timeline.duration[rows], timeline.start[rows]))
+        rows = rows[order]
+        self._names = [op.name for op in timeline.ops]
+        self._op = timeline.op[rows]
+        self._start = timeline.start[rows]
+        self._end = self._start + timeline.duration[rows]
+        self._reached = np.maximum.accumulate(self._end) if len(rows) else self._end
+
+    def during(self, start: int, end: int, step: tuple[int, int]) -> tuple[int, dict[str, int]]:
+        """Time in [start, end) of compiling, and of the outermost events by name, leaving out those
+        that hold the whole step."""
+        low = int(np.searchsorted(self._reached, start, side="right"))
+        high = int(np.searchsorted(self._start, end))
+        rows = np.arange(low, high)
+        holds_step = (self._start[rows] <= step[0]) & (self._end[rows] >= step[1])
+        rows = rows[(self._end[rows] > start) & ~holds_step]
+        begins = np.maximum(self._start[rows], start)
+        ends = np.minimum(self._end[rows], end)
+        names = [self._names[op] for op in self._op[rows].tolist()]
+        compiles = np.array([bool(_COMPILES.search(name)) for name in names], np.bool_)
+        compiling = Intervals.union_of(begins[compiles], ends[compiles]).total
+        outermost: dict[str, int] = {}
+        reached = start
+        for name, begin, stop in zip(names, begins.tolist(), ends.tolist(), strict=True):
+            if stop > reached:
+                outermost[name] = outermost.get(name, 0) + stop - max(begin, reached)
+                reached = stop
+        return compiling, outermost
