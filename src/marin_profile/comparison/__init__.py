@@ -24,7 +24,7 @@ from marin_profile.comparison.model import (
     Comparison,
     Target,
 )
-from marin_profile.facts.device_time import kept_steps, step_length
+from marin_profile.facts.step_time import kept_steps, step_length
 from marin_profile.schema import ProfileSummary
 
 UNITS = {"durations": "us per step and device", "counts": "per step and device", "gbps": "GB/s"}

@@ -11,7 +11,7 @@ from fractions import Fraction
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.comparison.exact import picoseconds
 from marin_profile.comparison.matching import OpTime
-from marin_profile.facts.device_time import kept_steps
+from marin_profile.facts.step_time import kept_steps
 from marin_profile.schema import REMAINDER, OpGroup, ProfileSummary, StepAccount
 
 TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle", "launch")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from marin_profile.comparison.model import Caveat, Comparability
-from marin_profile.facts.device_time import kept_steps
+from marin_profile.facts.step_time import kept_steps
 from marin_profile.schema import ProfileSummary
 
 # Two shares of coverage further apart than this see different parts of the program.

@@ -18,14 +18,12 @@ from marin_profile.schema import (
     CAPTURE,
     STEADY,
     DeviceLedger,
-    DurationStats,
     ProfileSummary,
 )
 
 NOT_STATED = "not stated"
 SPARSE_CORE = "sparsecore"
 # What a step's length measures: from its start to the next one's, or to its own end.
-PERIOD, DURATION = "period", "duration"
 
 
 class Part(Row, frozen=True, kw_only=True):
@@ -156,29 +154,3 @@ def op_time(summary: ProfileSummary, beside: str = "op_groups") -> float | None:
     if summary.list_basis.get(beside, covered) != covered:
         return None
     return sum(group.exclusive_duration for group in summary.op_groups) or None
-
-
-def kept_steps(summary: ProfileSummary) -> int:
-    """How many steps the statistics speak for."""
-    step_time = summary.step_time
-    if step_time.steps:
-        return sum(step.kept for step in step_time.steps)
-    return max(
-        step_time.steady_state_steps.count, step_time.period.count if step_time.period else 0
-    )
-
-
-def step_length(summary: ProfileSummary) -> tuple[str, DurationStats] | None:
-    """The measure that speaks for a step: the period, or with one step (or without periods) the
-    duration. None where there is no step length."""
-    step_time = summary.step_time
-    period, duration = step_time.period, step_time.steady_state_steps
-    if (
-        period
-        and period.median is not None
-        and (kept_steps(summary) > 1 or duration.median is None)
-    ):
-        return PERIOD, period
-    if duration.median is not None:
-        return DURATION, duration
-    return None

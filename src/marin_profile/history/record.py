@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from marin_profile.facts.device_time import DURATION, PERIOD, step_length
+from marin_profile.facts.step_time import DURATION, PERIOD, step_length
 from marin_profile.schema import EPOCH_UTC, ProfileSummary, Record, canonical_json
 
 HISTORY_SCHEMA = "profile_history.v1"

@@ -1,12 +1,13 @@
 """The few numbers of a summary that a tracker shows as scalars.
 
 Contract: plain floats by name, only those that the summary knows. Times are microseconds per step,
-shares are of device time in the headline's window.
+shares are of device time in the headline's window, hence of the mean step.
 """
 
 from __future__ import annotations
 
 from marin_profile.facts.device_time import headline_time
+from marin_profile.facts.step_time import typical_and_mean
 from marin_profile.schema import ProfileSummary
 
 _LEDGER_TERMS = (
@@ -19,9 +20,15 @@ _LEDGER_TERMS = (
 
 
 def scalars_of(summary: ProfileSummary) -> dict[str, float]:
-    """Step times (the period is from start to start), ledger shares and, where known, MFU."""
+    """Step times (typical: the median period; mean: what training pays; with one step its
+    duration), what slow steps add to the mean, ledger shares and, where known, MFU."""
     duration, period = summary.step_time.steady_state_steps, summary.step_time.period
+    length = typical_and_mean(summary)
     found = {
+        "step_typical_us": length.typical if length else None,
+        "step_mean_us": length.mean if length else None,
+        "step_outlier_excess_us": length.outlier_excess if length else None,
+        "num_outlier_steps": len(summary.step_time.outliers) if length else None,
         "step_period_median_us": period.median if period else None,
         "step_period_p90_us": period.p90 if period else None,
         "step_duration_median_us": duration.median,

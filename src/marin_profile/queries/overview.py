@@ -1,4 +1,7 @@
-"""Where the step time goes, in one row: the step's length and the shares of device time."""
+"""Where the step time goes, in one row: the step's length and the shares of device time.
+
+Where the typical and the mean step differ, the row holds what the outliers add to the mean.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,24 @@ from marin_profile.facts.device_time import (
     Part,
     device_times,
     headline_window,
-    kept_steps,
     ratio,
-    step_length,
 )
 from marin_profile.facts.rows import Row
+from marin_profile.facts.step_time import (
+    OutlierCost,
+    kept_steps,
+    outlier_costs,
+    typical_and_mean,
+    why_they_differ,
+)
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent
 from marin_profile.schema import ProfileSummary
 
 
 class OverviewRow(Row, frozen=True, kw_only=True):
-    """`step_measure` tells what the step lengths measure: "period" or "duration".
+    """`step_measure` tells what the step lengths measure: "period" or "duration"; the typical step
+    is the median. Where median and mean are more than 2 % apart, `step_lengths_differ` is true and
+    `outlier_causes` holds what single slow steps account for.
 
     `device_time` is the total of the leading device kind; `other_devices` those of the others.
     """
@@ -27,7 +37,10 @@ class OverviewRow(Row, frozen=True, kw_only=True):
     step_source: str | None = None
     step_measure: str | None = None
     step_median: Microseconds | None = None
+    step_mean: Microseconds | None = None
     step_p90: Microseconds | None = None
+    step_lengths_differ: bool
+    outlier_causes: list[OutlierCost]
     kept_steps: Count
     device_time: DeviceTime | None = None
     other_devices: list[DeviceTime]
@@ -35,14 +48,18 @@ class OverviewRow(Row, frozen=True, kw_only=True):
 
 
 def overview(summary: ProfileSummary) -> OverviewRow:
-    length = step_length(summary)
+    length = typical_and_mean(summary)
+    differ = length is not None and length.differ
     times = device_times(summary, headline_window(summary))
     leading = times[0] if times and times[0].window_duration > 0 else None
     return OverviewRow(
         step_source=summary.step_time.source,
-        step_measure=length[0] if length else None,
-        step_median=length[1].median if length else None,
-        step_p90=length[1].p90 if length else None,
+        step_measure=length.measure if length else None,
+        step_median=length.typical if length else None,
+        step_mean=length.mean if length else None,
+        step_p90=length.p90 if length else None,
+        step_lengths_differ=differ,
+        outlier_causes=outlier_costs(summary) if differ else [],
         kept_steps=kept_steps(summary),
         device_time=leading,
         other_devices=times[1:],
@@ -71,7 +88,9 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             "Profile a run that executes on the device, with the device tracer on.",
         )
     basis = row.device_time.window if row.device_time else summary.time_breakdown.basis
-    return Answer(basis or NOT_STATED, (row,), 1)
+    why = why_they_differ(summary)
+    note = f"The mean differs from the typical step: {why}." if why else None
+    return Answer(basis or NOT_STATED, (row,), 1, note)
 
 
 QUERY = Query(
@@ -79,7 +98,7 @@ QUERY = Query(
     description="Where the step time goes: step length and shares of device time.",
     example="Where does my step time go?",
     run=run,
-    rows=(OverviewRow, DeviceTime, Part),
+    rows=(OverviewRow, OutlierCost, DeviceTime, Part),
     intents=(
         intent(12, "where", "time|step", "spend", unless=("@op",)),
         intent(11, "time|step", "breakdown", unless=("device", "region", "communication")),

@@ -1,14 +1,21 @@
-"""How long a step takes, how much that varies, and which steps are the slow ones.
+"""How long a step takes, how much that varies, and which steps are the slow ones, and why.
 
-The period is start to start, the duration the device interval of one step (median over devices),
-the critical path the latest end minus the earliest start over devices: never mixed.
+The period is boundary to boundary, the duration the device interval of one step (both the median
+over devices), the critical path the latest end minus the earliest start over devices: never mixed.
 """
 
 from __future__ import annotations
 
 from marin_profile.base.units import Count, Microseconds, Share, Steps
-from marin_profile.facts.device_time import kept_steps
 from marin_profile.facts.rows import Row
+from marin_profile.facts.step_time import (
+    OutlierCost,
+    StepLength,
+    kept_steps,
+    outlier_costs,
+    typical_and_mean,
+    why_they_differ,
+)
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import STEADY, DurationStats, ProfileSummary, Step
 
@@ -34,6 +41,7 @@ class StepsRow(Row, frozen=True, kw_only=True, tag_field="record", tag="steps"):
     steps: Count
     kept_steps: Count
     warmup_steps_ignored: Count
+    length: StepLength | None = None
     period: Stats | None = None
     duration: Stats | None = None
     critical_path: Stats | None = None
@@ -44,7 +52,19 @@ class StepClassRow(Row, frozen=True, kw_only=True, tag_field="record", tag="step
     steps: Count
     fraction_of_steady: Share
     duration: Stats
+    period: Stats | None = None
     periodicity: Steps | None = None
+
+
+class OutlierRow(Row, frozen=True, kw_only=True, tag_field="record", tag="outlier"):
+    index: int
+    step_num: int | None = None
+    period_of_step: Microseconds
+    excess: Microseconds
+    cause: str | None = None
+    cause_name: str | None = None
+    before_op: str | None = None
+    cause_duration: Microseconds | None = None
 
 
 class StepRow(Row, frozen=True, kw_only=True, tag_field="record", tag="step"):
@@ -78,12 +98,18 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         step_time,
         steps=total,
         kept_steps=kept_steps(summary),
+        length=typical_and_mean(summary),
         period=_stats(step_time.period),
         duration=_stats(step_time.steady_state_steps),
         critical_path=_stats(step_time.critical_path),
     )
     classes = [
-        StepClassRow.of(one, steps=one.count, duration=_stats(one.duration_stats) or Stats(count=0))
+        StepClassRow.of(
+            one,
+            steps=one.count,
+            duration=_stats(one.duration_stats) or Stats(count=0),
+            period=_stats(one.period_stats),
+        )
         for one in step_time.classes
     ]
     steps = [
@@ -95,16 +121,38 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         )
         for step in sorted(step_time.steps, key=_slowest_first)
     ]
-    note = "One step was kept: no statistics." if overall.kept_steps == 1 else None
-    return listing(STEADY, [overall], classes, steps, limit=parameters.limit, note=note)
+    outliers = [
+        OutlierRow.of(one, period_of_step=one.period)
+        for one in sorted(step_time.outliers, key=lambda one: (-one.excess, one.index))
+    ]
+    return listing(
+        STEADY,
+        [overall],
+        classes,
+        outlier_costs(summary),
+        outliers,
+        steps,
+        limit=parameters.limit,
+        note=_note(summary, overall.kept_steps),
+    )
+
+
+def _note(summary: ProfileSummary, kept: int) -> str | None:
+    if kept == 1:
+        return "One step was kept: no statistics."
+    why = why_they_differ(summary)
+    return f"The mean differs from the typical step: {why}." if why else None
 
 
 QUERY = Query(
     name="step_time",
-    description="Step period, duration and critical path, step classes, and the slowest steps.",
+    description=(
+        "Step period (typical and mean), duration and critical path, step classes, outliers with "
+        "their causes, and the slowest steps."
+    ),
     example="How long does a step take?",
     run=run,
-    rows=(StepsRow, Stats, StepClassRow, StepRow),
+    rows=(StepsRow, StepLength, Stats, StepClassRow, OutlierCost, OutlierRow, StepRow),
     parameters=("limit",),
     intents=(
         intent(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from marin_profile.base.text import duration, plural, share
 from marin_profile.facts.device_time import DeviceTime, Part
+from marin_profile.facts.step_time import why_they_differ
 from marin_profile.queries.overview import OverviewRow, overview
 from marin_profile.schema import ProfileSummary
 
@@ -27,10 +28,11 @@ def window_name(window: str | None) -> str:
 def headline(summary: ProfileSummary) -> str:
     """One or two sentences of plain text."""
     facts = overview(summary)
-    return f"{_step(facts, summary.step_time.linked)}; {_device(facts, summary)}."
+    step = _step(facts, summary.step_time.linked, why_they_differ(summary))
+    return f"{step}; {_device(facts, summary)}."
 
 
-def _step(facts: OverviewRow, linked: bool | None) -> str:
+def _step(facts: OverviewRow, linked: bool | None, why: str) -> str:
     if facts.step_median is None:
         if facts.kept_steps:
             return f"{plural(facts.kept_steps, 'step')} found, but the length is not known"
@@ -39,9 +41,12 @@ def _step(facts: OverviewRow, linked: bool | None) -> str:
     if facts.kept_steps == 1:
         return f"Step {length} ({facts.step_measure} of the one step kept: no statistics)"
     loose = "" if linked is not False else ", device work not tied to the steps"
+    steps = plural(facts.kept_steps, "kept step")
+    if not facts.step_lengths_differ:
+        return f"Step {length} (median {facts.step_measure}, {steps}{loose})"
     return (
-        f"Step {length} (median {facts.step_measure}, {plural(facts.kept_steps, 'kept step')}"
-        f"{loose})"
+        f"Step: typical {length}, mean {duration(facts.step_mean)} (median and mean "
+        f"{facts.step_measure}, {steps}{loose}): {why}"
     )
 
 
@@ -49,9 +54,10 @@ def _device(facts: OverviewRow, summary: ProfileSummary) -> str:
     time = facts.device_time
     if time is not None:
         note = " of the leading device kind" if facts.other_devices else ""
+        of_mean = ": shares of the mean step" if facts.step_lengths_differ else ""
         return (
             f"device time: {device_shares(time)} ({plural(time.devices, 'device')}{note}, "
-            f"{window_name(time.window)})"
+            f"{window_name(time.window)}{of_mean})"
         )
     if summary.time_breakdown.total_duration > 0:
         parts = ", ".join(f"{share(part.share)} {part.kind}" for part in facts.breakdown)

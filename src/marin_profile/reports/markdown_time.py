@@ -9,6 +9,7 @@ from marin_profile.base.text import (
     left_out,
     number,
     plural,
+    prose,
     share,
     table,
 )
@@ -17,6 +18,12 @@ from marin_profile.facts.device_time import (
     Part,
     device_times,
     headline_window,
+)
+from marin_profile.facts.step_time import (
+    cost_text,
+    outlier_costs,
+    typical_and_mean,
+    why_they_differ,
 )
 from marin_profile.queries.device_ledger import DeviceRow, device_rows
 from marin_profile.queries.step_time import NO_STEPS
@@ -40,6 +47,7 @@ def steps(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     if step_time.linked is False:
         lines.append("Device work could not be tied to the steps: only the period is known.")
+    lines += _typical_and_mean(summary)
     rows = [
         [name, *_stats_cells(stats)]
         for name, stats in (
@@ -58,12 +66,62 @@ def steps(summary: ProfileSummary, top_k: int) -> list[str]:
                 code(one.name),
                 share(one.fraction_of_steady),
                 number(one.periodicity),
-                *_stats_cells(one.duration_stats),
+                *_stats_cells(one.period_stats or one.duration_stats),
             ]
             for one in step_time.classes
         ]
-        lines += ["", *table(["class", "share of steps", "every", *headers[1:]], rows)]
-    return lines + _step_table(summary)
+        by = "period" if all(one.period_stats for one in step_time.classes) else "duration"
+        named = [f"class by {by}", "share of steps", "every", *headers[1:]]
+        lines += ["", *table(named, rows)]
+    return lines + _outliers(summary, top_k) + _step_table(summary)
+
+
+def _typical_and_mean(summary: ProfileSummary) -> list[str]:
+    length = typical_and_mean(summary)
+    if length is None or length.mean is None or length.steps < 2:
+        return []
+    over = "" if length.periods is None else f" over {plural(length.periods, 'whole period')}"
+    why = why_they_differ(summary)
+    end = f": {prose(why, None)}." if why else "."
+    return [
+        "",
+        f"Typical {length.measure} (median) {duration(length.typical)}, mean "
+        f"{duration(length.mean)}{over}{end}",
+    ]
+
+
+def _outliers(summary: ProfileSummary, top_k: int) -> list[str]:
+    outliers = summary.step_time.outliers
+    if not outliers:
+        return []
+    costs = outlier_costs(summary)
+    shown = sorted(outliers, key=lambda one: (-one.excess, one.index))[:top_k]
+    rows = [
+        [
+            number(one.index) if one.step_num is None else str(one.step_num),
+            duration(one.period),
+            duration(one.excess),
+            (one.cause or "not known").replace("_", " "),
+            duration(one.cause_duration),
+            code(one.cause_name) if one.cause_name else "",
+            code(one.before_op) if one.before_op else "",
+        ]
+        for one in shown
+    ]
+    headers = ["step", "period", "beyond the median", "cause", "grew by", "name", "before"]
+    title = (
+        f"{plural(len(outliers), 'step')} longer than the median by more than 10 % and the noise:"
+    )
+    return [
+        "",
+        title,
+        "",
+        *(f"- {prose(cost_text(cost), None)}" for cost in costs[:top_k]),
+        *left_out(len(costs), min(len(costs), top_k), "cause"),
+        "",
+        *table(headers, rows, "rrrlrll"),
+        *left_out(len(outliers), len(shown), "outlier"),
+    ]
 
 
 def _step_table(summary: ProfileSummary) -> list[str]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from marin_profile.facts.step_time import typical_and_mean
 from marin_profile.schema import ProfileSummary
 
 CAPTURE_TYPE = "jax_profile"
@@ -54,6 +55,8 @@ def artifact_metadata(summary: ProfileSummary) -> dict[str, Any]:
     """What a list of artifacts should tell without a download; microseconds and shares."""
     run, shares = summary.run_metadata, summary.time_breakdown
     steady = summary.step_time.steady_state_steps
+    length = typical_and_mean(summary)
+    slow = summary.step_time.outlier_causes[0] if summary.step_time.outlier_causes else None
     gap = summary.gap_before_ops[0] if summary.gap_before_ops else None
     return {
         "schema_version": summary.schema_version,
@@ -72,6 +75,12 @@ def artifact_metadata(summary: ProfileSummary) -> dict[str, Any]:
         "step_median": steady.median,
         "step_p90": steady.p90,
         "num_steps": steady.count,
+        "step_typical": length.typical if length else None,
+        "step_mean": length.mean if length else None,
+        "num_outlier_steps": len(summary.step_time.outliers),
+        "top_outlier_cause": slow.cause if slow else None,
+        "top_outlier_cause_name": slow.cause_name or slow.before_op if slow else None,
+        "top_outlier_excess": slow.total_excess if slow else None,
         "compute_share": shares.compute.share_of_total,
         "communication_share": shares.communication.share_of_total,
         "host_share": shares.host.share_of_total,

@@ -1,0 +1,260 @@
+"""Which steps stand out, and why; every capture's truth is in its builder's docstring."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders_xspace import US, Host, Space, Tpu, read_bytes, summary_of
+from marin_profile.analysis.host import analyse_host
+from marin_profile.analysis.steps.outliers import Cause, outliers
+from marin_profile.schema import StepOutlier
+
+STEPS = 20
+PERIOD = 1_000
+
+
+@pytest.mark.parametrize(
+    ("periods", "expected"),
+    [
+        ([], []),
+        ([None, None], []),
+        ([10.0], []),
+        ([10.0, 30.0], []),
+        # MAD 0: more than 10 %, not 10 % itself.
+        ([10.0, 10.0, 11.0], []),
+        ([10.0, 10.0, 11.1], [2]),
+        ([None, 10.0, 10.0, None, 10.0, 20.0], [5]),
+        # Median 10, MAD 1: 5 x 1.4826 = 7.413.
+        ([9.0, 11.0, 9.0, 11.0, 10.0, 10.0, 17.4], []),
+        ([9.0, 11.0, 9.0, 11.0, 10.0, 10.0, 17.5], [6]),
+        # Short steps do not stand out.
+        ([10.0, 10.0, 10.0, 1.0], []),
+    ],
+)
+def test_the_rule_by_hand(periods, expected):
+    assert outliers(periods) == expected
+
+
+def regular(space: Space, *, extra: dict[int, int]) -> tuple[Tpu, list[int]]:
+    """Steps of 1,000 us, the `extra` ones longer by so many us, each one execution of 600 us that
+    starts with the step; their starts."""
+    starts = [PERIOD * at + sum(v for k, v in extra.items() if k < at) for at in range(STEPS)]
+    tpu = space.tpu(0)
+    for at, start in enumerate(starts):
+        tpu.module("jit_train(7)", start, 600, run_id=at)
+        tpu.op("fusion.1", start, 600, category="loop fusion", program_id=7)
+    return tpu, starts
+
+
+def causes(space: Space) -> dict[int, Cause]:
+    return dict(space.analyse().slow_steps)
+
+
+def stalled(extra: dict[int, int]) -> tuple[Space, Host, list[int]]:
+    """Steps with markers and launches, and the starts of their work: 600 us each, then idle until
+    the next step, 400 us or, for the `extra` ones, so many us longer."""
+    space = Space()
+    starts = [PERIOD * at + sum(v for k, v in extra.items() if k < at) for at in range(1, STEPS)]
+    tpu, host = space.tpu(0), space.host()
+    for at, start in enumerate(starts, 1):
+        tpu.module("jit_train(7)", start, 600, run_id=at)
+        tpu.op("fusion.1", start, 200, category="loop fusion", program_id=7)
+        tpu.op("dot.4", start + 350, 250, category="convolution", program_id=7)
+        host.marker(at, start - 30, 100)
+        host.call("Execute", start - 20, 5, run_id=at)
+    return space, host, [0, *starts]
+
+
+def test_steps_alike_have_no_outliers():
+    space = Space()
+    regular(space, extra={})
+    assert causes(space) == {}
+
+
+def test_a_gap_with_nothing_known_of_the_host():
+    """Step 9 takes 500 us more, idle before the next step's fusion.1."""
+    space = Space()
+    regular(space, extra={9: 500})
+    assert causes(space) == {9: Cause("gap", "", "fusion.1", 500 * US, 0)}
+
+
+def test_a_host_event_that_covers_half_of_the_gap():
+    """The gap of step 9 is 600 to 1,500 us after its start (900 long)."""
+    space, host, starts = stalled({9: 500})
+    host.call("save_checkpoint", starts[9] + 700, 450)
+    host.call("write", starts[9] + 710, 400)
+    assert causes(space)[8] == Cause("host_event", "save_checkpoint", "fusion.1", 500 * US, 0)
+    space, host, starts = stalled({9: 500})
+    host.call("save_checkpoint", starts[9] + 700, 440)
+    assert causes(space)[8].kind == "gap"
+
+
+def test_events_of_one_name_add_up():
+    space, host, starts = stalled({9: 500})
+    for part in range(5):
+        host.call("read", starts[9] + 650 + 100 * part, 95)
+    assert causes(space)[8] == Cause("host_event", "read", "fusion.1", 500 * US, 0)
+
+
+def test_an_event_that_holds_the_whole_step_says_nothing():
+    """A Python tracer writes `main` around everything."""
+    space, host, starts = stalled({9: 500})
+    host.call("$train.py:1 main", 0, 40_000)
+    assert causes(space)[8].kind == "gap"
+    host.call("$train.py:9 save", starts[9] + 620, 800)
+    assert causes(space) == {8: Cause("host_event", "$train.py:9 save", "fusion.1", 500 * US, 0)}
+
+
+def test_threads_that_launch_nothing_are_not_looked_at():
+    space, host, starts = stalled({9: 500})
+    host.call("prefetch", starts[9] + 600, 900, line="pool/7")
+    assert causes(space)[8].kind == "gap"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("backend_compile_and_load", "compile"),
+        ("XlaCompile", "compile"),
+        ("PjRtClient::CompileAndLoad", "compile"),
+        ("load_precompiled_batch", "host_event"),
+    ],
+)
+def test_compiling_is_named_by_the_call_that_compiles(name, kind):
+    space, host, starts = stalled({9: 500})
+    host.call("PjitFunction(train_step)", starts[9] + 610, 880)
+    host.call(name, starts[9] + 700, 500)
+    assert causes(space)[8] == Cause(kind, "PjitFunction(train_step)", "fusion.1", 500 * US, 0)
+
+
+def test_a_short_compile_is_not_the_cause():
+    space, host, starts = stalled({9: 500})
+    host.call("evaluate", starts[9] + 610, 880)
+    host.call("backend_compile", starts[9] + 700, 100)
+    assert causes(space)[8] == Cause("host_event", "evaluate", "fusion.1", 500 * US, 0)
+
+
+def test_where_clocks_conflict_no_host_event_is_named():
+    """An execution of another program starts 1 us before its launch."""
+    space, host, starts = stalled({9: 500})
+    host.call("save_checkpoint", starts[9] + 700, 700)
+    assert causes(space)[8].kind == "host_event"
+    other = space.tpu(1)
+    other.module("jit_other(9)", 100, 10, run_id=77).op("fusion.1", 100, 10)
+    host.call("Execute", 101, 5, run_id=77)
+    assert causes(space)[8] == Cause("gap", "", "fusion.1", 500 * US, 0)
+
+
+def test_the_gap_that_every_step_has_is_not_the_cause():
+    """Every step idles 400 us at its end; step 9 also 300 us before dot.4."""
+    space = Space()
+    tpu = space.tpu(0)
+    for at in range(STEPS):
+        start = PERIOD * at + (300 if at > 9 else 0)
+        late = 300 if at == 9 else 0
+        tpu.module("jit_train(7)", start, 600 + late, run_id=at)
+        tpu.op("fusion.1", start, 200, category="loop fusion", program_id=7)
+        tpu.op("dot.4", start + 200 + late, 400, category="convolution", program_id=7)
+    assert causes(space) == {9: Cause("gap", "", "dot.4", 300 * US, 0)}
+
+
+@pytest.mark.parametrize(
+    ("op", "kind"),
+    [
+        ("fusion.1", "compute"),
+        ("all-reduce.2", "communication"),
+        ("copy-done.3", "transfer"),
+        ("dot.4", "recompute"),
+    ],
+)
+def test_the_op_that_grew(op, kind):
+    """One op of step 9 takes 400 us more."""
+    space = Space()
+    tpu = space.tpu(0)
+    lengths = {"fusion.1": 200, "all-reduce.2": 100, "copy-done.3": 50, "dot.4": 250}
+    categories = {"fusion.1": "loop fusion", "all-reduce.2": "all-reduce",
+                  "copy-done.3": "copy-done", "dot.4": "convolution"}  # fmt: skip
+    for step in range(STEPS):
+        start = PERIOD * step + (400 if step > 9 else 0)
+        tpu.module("jit_train(7)", start, 1_000, run_id=step)
+        at = start
+        for name, length in lengths.items():
+            length += 400 if (name, step) == (op, 9) else 0
+            again = "jit(train)/transpose(jvp(mlp))/rematted_computation/dot:"
+            tpu.op(name, at, length, category=categories[name], program_id=7,
+                   scope=again if name == "dot.4" else "")  # fmt: skip
+            at += length
+    waited = 400 * US if kind == "communication" else 0
+    assert causes(space) == {9: Cause(kind, op, "", 400 * US, waited)}
+
+
+def test_a_program_that_other_steps_do_not_run():
+    """After step 9 two evals of 200 us, 50 us apart: a row of 450 us."""
+    space = Space()
+    tpu, starts = regular(space, extra={9: 500})
+    for at in (starts[9] + 700, starts[9] + 950):
+        tpu.module("jit_eval(8)", at, 200).op("fusion.1", at, 200, program_id=8)
+    assert causes(space) == {9: Cause("program", "jit_eval", "", 450 * US, 0)}
+
+
+def late_device(space: Space, *, is_late: bool) -> None:
+    """A device that idles 500 us before dot.4 of step 9, or waits for another one that does."""
+    tpu = space.tpu(len(space.planes))
+    for step in range(STEPS):
+        start = PERIOD * step + (500 if step > 9 else 0)
+        late = 500 if step == 9 else 0
+        idle, wait = (late, 0) if is_late else (0, late)
+        tpu.step(step, start, PERIOD + late - 1)
+        tpu.op("fusion.1", start, 100, category="loop fusion")
+        tpu.op("dot.4", start + 100 + idle, 200, category="convolution")
+        tpu.op("all-reduce.2", start + idle + 300, 200 + wait, category="all-reduce")
+
+
+@pytest.mark.parametrize("late", range(4))
+def test_the_witness_is_the_device_that_the_others_waited_for(late):
+    space = Space()
+    for ordinal in range(4):
+        late_device(space, is_late=ordinal == late)
+    assert causes(space) == {9: Cause("gap", "", "dot.4", 500 * US, 0)}
+
+
+def test_two_hosts_name_the_one_that_waited_least():
+    """Host b idles 500 us in step 9, host a waits for it in its all-reduce."""
+    spaces = Space(), Space()
+    for is_late, space in enumerate(spaces):
+        late_device(space, is_late=bool(is_late))
+    parts = [space.analyse() for space in spaces]
+    assert [part.slow_steps[9].kind for part in parts] == ["communication", "gap"]
+    summary = summary_of(*parts)
+    assert summary.step_time.outliers == [
+        StepOutlier(
+            index=9, step_num=9, period=1500.0, excess=500.0, cause="gap", before_op="dot.4",
+            cause_duration=500.0,
+        )
+    ]  # fmt: skip
+
+
+def test_gpu_programs_are_known_by_the_kernels_own_module():
+    """Step markers and launches by correlation id; step 9 runs jit_eval for 300 us too."""
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for step in range(STEPS):
+        start = PERIOD * step + (300 if step > 9 else 0)
+        host.marker(step, start, 50)
+        host.call("cuLaunchKernel", start + 10, 5, correlation_id=step)
+        gpu.kernel("gemm", start + 100, 400, correlation=step, module="jit_train", hlo_op="dot.1")
+    late = PERIOD * 9 + 600
+    host.call("cuLaunchKernel", late - 10, 5, correlation_id=100)
+    gpu.kernel("gemm", late, 300, correlation=100, module="jit_eval", hlo_op="dot.1")
+    assert causes(space) == {9: Cause("program", "jit_eval", "", 300 * US, 0)}
+
+
+def test_events_in_any_order_give_the_same_causes():
+    space, host, starts = stalled({5: 400, 9: 500})
+    host.call("save_checkpoint", starts[9] + 700, 700)
+    host.call("backend_compile", starts[5] + 700, 600)
+    wanted = summary_of(space.analyse())
+    assert [one.cause for one in wanted.step_time.outliers] == ["compile", "host_event"]
+    for seed in (1, 2):
+        part = analyse_host(read_bytes(space.encode(seed)), "", warmup_steps=1)
+        assert summary_of(part).step_time == wanted.step_time
