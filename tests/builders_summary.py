@@ -23,6 +23,7 @@ from marin_profile.schema import (
     HotOp,
     OpGroup,
     OptimizationCandidate,
+    OutlierCause,
     ProfileSummary,
     Region,
     Roofline,
@@ -30,6 +31,7 @@ from marin_profile.schema import (
     SemanticFamily,
     Step,
     StepClass,
+    StepOutlier,
     StepTime,
     TimeBreakdown,
     TraceOverview,
@@ -106,6 +108,42 @@ def step_time(**changes: Any) -> StepTime:
         "steps": [step(0, kept=False), *(step(index) for index in range(1, STEPS + 1))],
     }
     return StepTime(**(values | changes))
+
+
+def uneven_steps() -> StepTime:
+    """Periods of 1,000 us, but one of 3,000: its checkpoint adds 500 us to the mean of the four
+    kept ones, 1,500."""
+    lengths = (1000.0, 1000.0, 3000.0, 1000.0, 1000.0)
+    return step_time(
+        period=stats(1000.0).model_copy(update={"mean": 1500.0, "p90": 2400.0, "max": 3000.0}),
+        typical_period=1000.0,
+        mean_period=1500.0,
+        whole_periods=4,
+        outliers=[
+            StepOutlier(
+                index=2,
+                step_num=7,
+                period=3000.0,
+                excess=2000.0,
+                cause="host_event",
+                cause_name="save_checkpoint",
+                before_op="fusion.7",
+                cause_duration=1990.0,
+            )
+        ],
+        outlier_causes=[
+            OutlierCause(
+                cause="host_event",
+                cause_name="save_checkpoint",
+                before_op="fusion.7",
+                count=1,
+                total_excess=2000.0,
+                excess_per_period=500.0,
+                steps=[7],
+            )
+        ],
+        steps=[step(index, kept=index > 0, period=length) for index, length in enumerate(lengths)],
+    )
 
 
 def no_steps() -> StepTime:

@@ -43,7 +43,34 @@ def gpu() -> Space:
     return space
 
 
-@pytest.mark.parametrize("make", [tpu, gpu])
+def uneven() -> Space:
+    """26 steps of 1,000 us; every 5th computes 400 us longer, and step 13 waits 700 us more for the
+    host's save_checkpoint. Ops take 10, 20 or 30 us more or less, by the step."""
+    space = Space("host-0")
+    device, host = space.tpu(0), space.host()
+    at = 1_000
+    for step in range(26):
+        extra = 400 if step % 5 == 4 else 0
+        wobble = 10 * (step * 7 % 4)
+        stall = 700 if step == 13 else 0
+        device.module("jit_train_step(77)", at, 800 + extra, run_id=step)
+        device.op(
+            "fusion.1", at, 500 + wobble, category="convolution fusion", program_id=77,
+            scope="jit(train_step)/jvp(mlp)/dot_general:",
+        )  # fmt: skip
+        device.op(
+            "fusion.2", at + 600, 200 + extra, category="loop fusion", program_id=77,
+            scope="jit(train_step)/jvp(router)/sort:",
+        )  # fmt: skip
+        host.marker(step, at - 60, 40)
+        host.call("Execute", at - 50, 10, run_id=step)
+        if stall:
+            host.call("save_checkpoint", at + 850, 800)
+        at += 1_000 + extra + stall + wobble
+    return space
+
+
+@pytest.mark.parametrize("make", [tpu, gpu, uneven])
 def test_summary_and_report(make, tmp_path, snapshot):
     summary = summarize_spaces(tmp_path, make())
     # The package's version is no part of what is held here.

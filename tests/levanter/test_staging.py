@@ -8,7 +8,7 @@ import pytest
 
 from builders_capture import context, leave_capture
 from builders_summary import build_summary as made_summary
-from builders_summary import ledger
+from builders_summary import ledger, no_steps, uneven_steps
 from marin_profile import load_summary, summarize
 from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.levanter.job import Gather, Job, Publish
@@ -146,6 +146,20 @@ def test_the_figures_are_those_of_the_summary():
     shares = [value for name, value in found.items() if name.endswith("_share")]
     assert sum(shares) == pytest.approx(1)
     assert all(isinstance(value, float) for value in found.values())
+
+
+def test_the_figures_give_typical_and_mean():
+    found = figures(made_summary(step_time=uneven_steps()))
+    assert (found["step_typical_us"], found["step_mean_us"]) == (1000.0, 1500.0)
+    assert (found["step_outlier_excess_us"], found["num_outlier_steps"]) == (500.0, 1.0)
+    even = figures(made_summary())
+    assert (even["step_typical_us"], even["step_mean_us"]) == (1000.0, 1000.0)
+    assert (even["step_outlier_excess_us"], even["num_outlier_steps"]) == (0.0, 0.0)
+
+
+def test_without_steps_there_are_no_figures_of_steps():
+    found = figures(made_summary(step_time=no_steps()))
+    assert not {"step_typical_us", "step_mean_us", "num_outlier_steps"} & {*found}
 
 
 def test_the_shares_are_of_one_window_and_one_kind_of_device():

@@ -217,17 +217,36 @@ def test_command_buffers_keep_their_time_and_are_named(tmp_path):
 
 
 def test_light_and_heavy_steps(tmp_path):
+    """Steps of 100 us, every 4th of 200; all but the heavy ones' ops take 80 us, those 180."""
     space = Space()
     tpu = space.tpu(0)
-    for step in range(13):
-        length = 180 if step % 4 == 0 else 80
-        tpu.step(step, 200 * step, 199).op("fusion.1", 200 * step, length)
-    classes = {row.name: row for row in summarize_spaces(tmp_path, space).step_time.classes}
-    # Kept are the steps 1-12; heavy are 4, 8 and 12.
-    assert (classes["light"].count, classes["heavy"].count) == (9, 3)
-    assert classes["heavy"].periodicity == 4
+    at = 0
+    for step in range(26):
+        length = 200 if step % 4 == 0 else 100
+        tpu.step(step, at, length - 1).op("fusion.1", at, length - 20)
+        at += length
+    step_time = summarize_spaces(tmp_path, space).step_time
+    classes = {row.name: row for row in step_time.classes}
+    # Steps 1 to 24 are kept and have a period; heavy are 4, 8, ... 24.
+    assert (classes["light"].count, classes["heavy"].count) == (18, 6)
+    assert (classes["light"].periodicity, classes["heavy"].periodicity) == (None, 4)
     assert classes["heavy"].fraction_of_steady == pytest.approx(0.25)
     assert classes["heavy"].duration_stats.median == 180.0
+    assert classes["heavy"].period_stats.median == 200.0
+    assert [step.step_num for step in step_time.steps if step.step_class == "heavy"] == [
+        4, 8, 12, 16, 20, 24,
+    ]  # fmt: skip
+    # The last step's period is not known, nor is its class.
+    assert step_time.steps[25].step_class is None
+
+
+def test_classes_are_told_by_the_period(tmp_path):
+    """The work of every other step takes twice as long, but all steps take 200 us."""
+    space = Space()
+    tpu = space.tpu(0)
+    for step in range(26):
+        tpu.step(step, 200 * step, 199).op("fusion.1", 200 * step, 160 if step % 2 else 80)
+    assert summarize_spaces(tmp_path, space).step_time.classes == []
 
 
 def test_sparse_cores_stay_out_of_the_headline(tmp_path):

@@ -19,6 +19,7 @@ from builders_summary import (
     stats,
     step,
     step_time,
+    uneven_steps,
 )
 from marin_profile.queries import QUERIES, answer
 from marin_profile.schema import ProfileSummary, Roofline, canonical_json
@@ -383,6 +384,40 @@ def test_step_time() -> None:
     assert len(found) == 2 + 5
 
 
+def test_step_time_gives_typical_and_mean_and_what_lies_between() -> None:
+    answered = ask("how long does a step take?", build_summary(step_time=uneven_steps()))
+    found = answered["results"]
+    assert found[0]["length"] == {
+        "measure": "period",
+        "steps": 4,
+        "typical": 1000.0,
+        "mean": 1500.0,
+        "p90": 2400.0,
+        "periods": 4,
+        "difference": 500.0,
+        "difference_share": 0.5,
+        "outlier_excess": 500.0,
+        "rest": 0.0,
+    }
+    [cause] = [row for row in found if row["record"] == "outlier_cause"]
+    assert (cause["cause_name"], cause["excess_per_period"]) == ("save_checkpoint", 500.0)
+    [slow] = [row for row in found if row["record"] == "outlier"]
+    assert (slow["step_num"], slow["period_of_step"], slow["excess"]) == (7, 3000.0, 2000.0)
+    assert answered["note"] == (
+        "The mean differs from the typical step: step 7 waited for host event save_checkpoint, "
+        "which adds 500.00 us to the mean."
+    )
+    assert "note" not in ask("how long does a step take?")
+
+
+def test_the_worst_outlier_comes_first() -> None:
+    one = uneven_steps().outliers[0]
+    both = [one.model_copy(update={"index": 1, "excess": 5.0}), one]
+    made = uneven_steps().model_copy(update={"outliers": both})
+    found = rows("step time", build_summary(step_time=made), top_k=1)
+    assert [row["index"] for row in found if row["record"] == "outlier"] == [2]
+
+
 def test_the_slowest_step_comes_first() -> None:
     slow = step_time(steps=[step(0), step(1, period=3000.0), step(2)])
     found = rows("which step was slowest?", build_summary(step_time=slow), top_k=1)
@@ -443,6 +478,20 @@ def test_overview() -> None:
     assert row["device_time"]["exposed_communication_by_kind"] == [
         {"kind": "all-reduce", "duration": 1600.0, "share": 0.2}
     ]
+
+
+def test_overview_gives_the_mean_where_it_differs() -> None:
+    [row] = rows("where does my step time go?")
+    assert (row["step_mean"], row["step_lengths_differ"], row["outlier_causes"]) == (
+        1000.0, False, [],
+    )  # fmt: skip
+    answered = ask("where does my step time go?", build_summary(step_time=uneven_steps()))
+    [row] = answered["results"]
+    assert (row["step_median"], row["step_mean"], row["step_lengths_differ"]) == (
+        1000.0, 1500.0, True,
+    )  # fmt: skip
+    assert [cause["cause"] for cause in row["outlier_causes"]] == ["host_event"]
+    assert "waited for host event save_checkpoint" in answered["note"]
 
 
 def test_overview_of_one_step_uses_its_duration() -> None:

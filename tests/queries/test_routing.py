@@ -33,6 +33,12 @@ QUESTIONS = {
         "what's the iteration period",
         "is the step time stable",
         "How fast is training?",
+        "Which steps are outliers?",
+        "Why are some steps slow?",
+        "What is the typical step time?",
+        "why is the mean step longer than the median?",
+        "which steps recompiled?",
+        "How regular are the steps?",
     ],
     "compute_vs_communication": [
         "Is communication or compute dominating, and what is the worst collective?",

@@ -16,6 +16,7 @@ from builders_summary import (
     stats,
     step,
     step_time,
+    uneven_steps,
 )
 from marin_profile.reports.headline import headline
 from marin_profile.schema import ProfileSummary
@@ -42,6 +43,12 @@ CASES = {
     "steps": (
         build_summary(),
         f"Step 1.00 ms (median period, 4 kept steps); {DEVICE_TIME} (2 devices, steady window).",
+    ),
+    "a mean that differs": (
+        build_summary(step_time=uneven_steps()),
+        "Step: typical 1.00 ms, mean 1.50 ms (median and mean period, 4 kept steps): step 7 waited "
+        "for host event save_checkpoint, which adds 500.00 us to the mean; "
+        f"{DEVICE_TIME} (2 devices, steady window: shares of the mean step).",
     ),
     "no steps": (
         build_summary(step_time=no_steps(), device_ledger=[ledger(window="capture")]),

@@ -16,6 +16,7 @@ from builders_summary import (
     region,
     step,
     step_time,
+    uneven_steps,
 )
 from marin_profile.reports import render_markdown
 from marin_profile.reports.headline import headline
@@ -47,6 +48,32 @@ def test_report(snapshot: SnapshotAssertion) -> None:
 
 def test_report_of_an_older_summary(snapshot: SnapshotAssertion) -> None:
     assert render_markdown(build_v1_summary()) == snapshot
+
+
+def test_steps_that_stand_out_are_listed_with_their_cause() -> None:
+    """The summary's docstring: one checkpoint of 2,000 us over four periods."""
+    found = sections(render_markdown(build_summary(step_time=uneven_steps())))["Steps"]
+    assert (
+        "Typical period (median) 1.00 ms, mean 1.50 ms over 4 whole periods: step 7 waited for "
+        "host event save_checkpoint, which adds 500.00 us to the mean."
+    ) in found
+    assert (
+        "| 7 | 3.00 ms | 2.00 ms | host event | 1.99 ms | `save_checkpoint` | `fusion.7` |"
+    ) in found
+    assert "Typical" not in sections(render_markdown(build_summary()))["Steps"]
+
+
+def test_only_the_worst_of_many_outliers_are_shown() -> None:
+    one = uneven_steps().outliers[0]
+    many = [
+        one.model_copy(update={"index": at, "step_num": None, "excess": 10.0 * at, "cause": None})
+        for at in range(15)
+    ]
+    made = uneven_steps().model_copy(update={"outliers": many})
+    found = sections(render_markdown(build_summary(step_time=made), top_k=3))["Steps"]
+    listed = re.findall(r"^\| (\d+) \| 3.00 ms \| .* \| not known \|", found, re.MULTILINE)
+    assert listed == ["14", "13", "12"]
+    assert "12 outliers left out." in found
 
 
 def test_the_answer_comes_first() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from builders_summary import build_summary
+from builders_summary import build_summary, uneven_steps
 from builders_xspace import STAMP, Space
 from marin_profile.base.errors import UsageError
 from marin_profile.cli import run as run_cli
@@ -595,3 +595,14 @@ def test_metadata_of_a_summary() -> None:
     assert (metadata["top_pre_gap_op"], metadata["top_pre_gap_total"]) == ("copy.1", 800.0)
     assert (metadata["run_id"], metadata["num_hot_ops"]) == ("run7", len(build_summary().hot_ops))
     assert artifacts.artifact_metadata(build_summary(gap_before_ops=[]))["top_pre_gap_op"] is None
+
+
+def test_metadata_give_typical_and_mean_and_the_worst_cause() -> None:
+    names = ("step_typical", "step_mean", "num_outlier_steps", "top_outlier_cause")
+    names += ("top_outlier_cause_name", "top_outlier_excess")
+    uneven = artifacts.artifact_metadata(build_summary(step_time=uneven_steps()))
+    assert [uneven[name] for name in names] == [
+        1000.0, 1500.0, 1, "host_event", "save_checkpoint", 2000.0,
+    ]  # fmt: skip
+    even = artifacts.artifact_metadata(build_summary())
+    assert [even[name] for name in names] == [1000.0, 1000.0, 0, None, None, None]

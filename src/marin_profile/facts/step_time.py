@@ -130,8 +130,9 @@ def why_they_differ(summary: ProfileSummary) -> str:
     costs = outlier_costs(summary)
     parts = [cost_text(cost) for cost in costs[:MOST_NAMED]]
     if len(costs) > MOST_NAMED:
-        more = sum(cost.excess_per_period for cost in costs[MOST_NAMED:])
-        parts.append(f"{plural(len(costs) - MOST_NAMED, 'more cause')} {_adds(more)}")
+        more = costs[MOST_NAMED:]
+        excess = sum(cost.excess_per_period for cost in more)
+        parts.append(f"{plural(len(more), 'more cause')} {_adds(excess, of_many=len(more) > 1)}")
     if abs(length.outlier_excess) < ENOUGH * abs(length.difference):
         parts.append(_rest(summary, length.rest))
     return "; ".join(parts)
@@ -144,13 +145,12 @@ def _rest(summary: ProfileSummary, rest: float) -> str:
     others = "steps that do not stand out"
     if lacking > 0:
         others = f"{others} and {plural(lacking, 'period')} that the capture lacks"
-    return f"{others} {_adds(rest, plural=True)}"
+    return f"{others} {_adds(rest, of_many=True)}"
 
 
-def _adds(amount: float, *, plural: bool = False) -> str:
-    verb = "add" if amount >= 0 else "take"
-    preposition = "to" if amount >= 0 else "from"
-    return f"{verb}{'' if plural else 's'} {duration(abs(amount))} {preposition} the mean"
+def _adds(amount: float, *, of_many: bool = False) -> str:
+    verb, preposition = ("add", "to") if amount >= 0 else ("take", "from")
+    return f"{verb}{'' if of_many else 's'} {duration(abs(amount))} {preposition} the mean"
 
 
 def cost_text(cost: OutlierCost) -> str:

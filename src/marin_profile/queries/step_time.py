@@ -161,5 +161,7 @@ QUERY = Query(
         intent(8, "period"),
         intent(6, "fast", "how"),
         intent(8, "step", "stat|p90|mean|average|stable|class|show|list|length"),
+        intent(8, "step", "outlier|typical|compile"),
+        intent(7, "outlier"),
     ),
 )

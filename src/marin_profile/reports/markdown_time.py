@@ -77,16 +77,15 @@ def steps(summary: ProfileSummary, top_k: int) -> list[str]:
 
 
 def _typical_and_mean(summary: ProfileSummary) -> list[str]:
-    length = typical_and_mean(summary)
-    if length is None or length.mean is None or length.steps < 2:
+    """Both, and why, where they differ."""
+    length, why = typical_and_mean(summary), why_they_differ(summary)
+    if length is None or not why:
         return []
     over = "" if length.periods is None else f" over {plural(length.periods, 'whole period')}"
-    why = why_they_differ(summary)
-    end = f": {prose(why, None)}." if why else "."
     return [
         "",
         f"Typical {length.measure} (median) {duration(length.typical)}, mean "
-        f"{duration(length.mean)}{over}{end}",
+        f"{duration(length.mean)}{over}: {prose(why, None)}.",
     ]
 
 
@@ -109,12 +108,10 @@ def _outliers(summary: ProfileSummary, top_k: int) -> list[str]:
         for one in shown
     ]
     headers = ["step", "period", "beyond the median", "cause", "grew by", "name", "before"]
-    title = (
-        f"{plural(len(outliers), 'step')} longer than the median by more than 10 % and the noise:"
-    )
+    noise = "more than 10 % and 5 standard deviations"
     return [
         "",
-        title,
+        f"{plural(len(outliers), 'outlier')}, longer than the median by {noise}:",
         "",
         *(f"- {prose(cost_text(cost), None)}" for cost in costs[:top_k]),
         *left_out(len(costs), min(len(costs), top_k), "cause"),

@@ -76,3 +76,60 @@ def test_a_host_without_steps_has_no_say():
     merged = merge_steps([other.analyse(), host_space(range(3), (80,)).analyse()])
     assert [step.duration for step in merged.steps] == [80 * US] * 3
     assert merge_steps([other.analyse()]).source == "none"
+
+
+def uneven(lengths: list[int], *, numbers: list[int] | None = None, devices: int = 1) -> Space:
+    """Steps of these lengths one after the other, each busy for 10 us."""
+    space = Space()
+    for ordinal in range(devices):
+        tpu = space.tpu(ordinal)
+        at = 0
+        for index, length in enumerate(lengths):
+            number = numbers[index] if numbers else index
+            tpu.step(number, at, length - 1).op("fusion.1", at, 10)
+            at += length
+    return space
+
+
+def test_the_mean_is_over_whole_periods():
+    """Kept are the steps from 1 on: 100, 100, 100, 180 us to the start of the last one."""
+    merged = merge_steps([uneven([500, 100, 100, 100, 180, 900]).analyse()])
+    assert (merged.mean_period, merged.whole_periods) == (120 * US, 4)
+
+
+def test_steps_that_the_capture_lacks_count():
+    """From 11 to 20 are nine periods, 100, 700 and 100 us."""
+    space = uneven([100, 100, 700, 100, 100], numbers=[10, 11, 12, 19, 20])
+    merged = merge_steps([space.analyse()])
+    assert (merged.mean_period, merged.whole_periods) == (100 * US, 9)
+    assert [step.period for step in merged.steps] == [100 * US, 100 * US, None, 100 * US, None]
+
+
+def test_the_mean_is_the_median_of_the_devices_means():
+    """Of the devices the last step begins 5 us later each: 100, 105 and 110 us."""
+    space = Space()
+    for ordinal in range(3):
+        tpu = space.tpu(ordinal)
+        for step in range(3):
+            tpu.step(step, 100 * step, 99)
+            tpu.op("fusion.1", 100 * step + (5 * ordinal if step == 2 else 0), 10)
+    merged = merge_steps([space.analyse()])
+    assert (merged.mean_period, merged.whole_periods) == (105 * US, 1)
+
+
+def test_a_lone_step_has_no_mean_period():
+    one = merge_steps([uneven([100]).analyse()])
+    assert (one.mean_period, one.whole_periods) == (None, 0)
+    last = merge_steps([uneven([100, 100]).analyse()])
+    assert [step.kept for step in last.steps] == [False, True]
+    assert (last.mean_period, last.whole_periods) == (None, 0)
+
+
+def test_hosts_of_unlike_steps_share_a_mean():
+    parts = [
+        uneven([100, 100, 150, 100], numbers=[5, 6, 7, 8]).analyse(),
+        uneven([100, 160, 100, 100], numbers=[6, 7, 8, 9]).analyse(),
+    ]
+    merged = merge_steps(parts)
+    # Shared are 6 to 8; 7 and 8 are kept, one period of 150 and of 160 us.
+    assert (merged.mean_period, merged.whole_periods) == (155 * US, 1)

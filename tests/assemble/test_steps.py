@@ -1,0 +1,144 @@
+"""The step_time section: statistics by hand, typical and mean, outliers by cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from builders_xspace import Space, summarize_spaces
+from marin_profile.assemble.steps import duration_stats
+from marin_profile.schema import OutlierCause, StepTime
+
+US = 1_000_000
+
+
+def test_statistics_by_hand():
+    """1 to 10 and 100: the quantiles lie between the values, linearly."""
+    found = duration_stats([value * US for value in (100.0, *range(1, 11))])
+    assert (found.count, found.median, found.min, found.max) == (11, 6.0, 1.0, 100.0)
+    assert found.mean == pytest.approx(155 / 11)
+    # At 0.9 x 10 = 9 from the least stands 10, at 0.95 it would be 55.
+    assert found.p90 == pytest.approx(10.0)
+    found = duration_stats([value * US for value in range(1, 5)])
+    assert (found.median, found.p90) == (2.5, pytest.approx(3.7))
+
+
+def test_unknown_values_are_counted_only():
+    found = duration_stats([3.0 * US, None, 1.0 * US])
+    assert (found.count, found.mean, found.median) == (3, 2.0, 2.0)
+    nothing = duration_stats([None, None])
+    assert (nothing.count, nothing.mean, nothing.p90) == (2, None, None)
+
+
+def steps_of(tmp_path: Path, lengths: list[int], *, events: dict[int, str]) -> StepTime:
+    """Steps of these lengths in us, numbered from 100 on, each busy for 3 ms; in the idle time of
+    the steps in `events` (by place) stands a host event of this name."""
+    space = Space()
+    tpu, host = space.tpu(0), space.host()
+    at = 1_000
+    for place, length in enumerate(lengths):
+        tpu.module("jit_train(7)", at, 3_000, run_id=place)
+        tpu.op("fusion.1", at, 3_000, category="loop fusion", program_id=7)
+        host.marker(100 + place, at - 200, 100)
+        host.call("Execute", at - 150, 20, run_id=place)
+        if place in events:
+            host.call(events[place], at + 3_050, length - 3_100)
+        at += length
+    return summarize_spaces(tmp_path, space).step_time
+
+
+def test_a_stall_in_every_twelfth_step(tmp_path):
+    """60 whole periods of 4 ms, of which every 12th takes 8 ms more: the mean is 4 + 8 / 12."""
+    places = range(62)
+    stalls = {place: "save_checkpoint" for place in places if place % 12 == 6}
+    lengths = [12_000 if place in stalls else 4_000 for place in places]
+    found = steps_of(tmp_path, lengths, events=stalls)
+    assert found.typical_period == found.period.median == 4_000.0
+    assert found.mean_period == pytest.approx(4_000 + 8_000 / 12)
+    assert found.whole_periods == 60
+    assert [one.step_num for one in found.outliers] == [106, 118, 130, 142, 154]
+    assert {(one.period, one.excess, one.cause_duration) for one in found.outliers} == {
+        (12_000.0, 8_000.0, 8_000.0)
+    }
+    [cause] = found.outlier_causes
+    assert cause.excess_per_period == pytest.approx(8_000 / 12)
+    assert cause == OutlierCause(
+        cause="host_event",
+        cause_name="save_checkpoint",
+        before_op="fusion.1",
+        count=5,
+        total_excess=40_000.0,
+        excess_per_period=cause.excess_per_period,
+        periodicity=12,
+        steps=[106, 118, 130, 142, 154],
+    )
+    # Five of 60 are too few for a class of their own.
+    assert found.classes == []
+
+
+def test_causes_are_sorted_by_what_they_cost(tmp_path):
+    events = {5: "evaluate", 9: "save", 13: "save", 16: "backend_compile"}
+    lengths = [4_000] * 25
+    for place, longer in {5: 5_000, 9: 2_000, 13: 2_000, 16: 1_000, 20: 3_000}.items():
+        lengths[place] += longer
+    found = steps_of(tmp_path, lengths, events=events)
+    assert [
+        (one.cause, one.cause_name, one.count, one.total_excess, one.steps, one.periodicity)
+        for one in found.outlier_causes
+    ] == [
+        ("host_event", "evaluate", 1, 5_000.0, [105], None),
+        ("host_event", "save", 2, 4_000.0, [109, 113], None),
+        ("gap", None, 1, 3_000.0, [120], None),
+        ("compile", "backend_compile", 1, 1_000.0, [116], None),
+    ]
+    # All of the difference is theirs.
+    excess = sum(one.excess_per_period for one in found.outlier_causes)
+    assert found.mean_period - found.typical_period == pytest.approx(excess)
+
+
+def test_warm_up_is_no_outlier(tmp_path):
+    found = steps_of(tmp_path, [90_000, *[4_000] * 12], events={})
+    assert found.outliers == found.outlier_causes == []
+    assert found.mean_period == found.typical_period == 4_000.0
+
+
+def test_steps_without_numbers_are_named_by_place(tmp_path):
+    space = Space()
+    tpu = space.tpu(0)
+    at = 0
+    for place in range(20):
+        tpu.module("jit_f(1)", at, 50).op("fusion.1", at, 50)
+        at += 300 if place == 7 else 100
+    found = summarize_spaces(tmp_path, space).step_time
+    assert [(one.index, one.step_num) for one in found.outliers] == [(7, None)]
+    assert found.outlier_causes[0].steps == [7]
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_periodicity_is_counted_in_steps(tmp_path, stride):
+    """Numbers 2 apart count every other micro-step: the 6th step stays the 6th."""
+    space = Space()
+    tpu = space.tpu(0)
+    at = 0
+    for place in range(60):
+        length = 300 if place % 6 == 3 else 100
+        tpu.step(stride * place, at, length - 1).op("fusion.1", at, 50)
+        at += length
+    found = summarize_spaces(tmp_path, space).step_time
+    assert found.outlier_causes[0].periodicity == 6
+    assert found.outlier_causes[0].steps[:2] == [3 * stride, 9 * stride]
+    assert found.classes[1].periodicity == 6
+
+
+def test_no_steps(tmp_path):
+    space = Space()
+    space.gpu(0).kernel("k", 0, 5)
+    found = summarize_spaces(tmp_path, space).step_time
+    assert (found.typical_period, found.mean_period, found.whole_periods) == (None, None, None)
+
+
+def test_one_kept_step(tmp_path):
+    found = steps_of(tmp_path, [4_000, 5_000], events={})
+    assert (found.typical_period, found.mean_period, found.whole_periods) == (None, None, 0)
+    assert found.steady_state_steps.median == 3_000.0
