@@ -148,17 +148,17 @@ def test_the_figures_are_those_of_the_summary():
     assert all(isinstance(value, float) for value in found.values())
 
 
-def test_the_figures_give_typical_and_mean():
-    found = figures(made_summary(step_time=uneven_steps()))
+def test_the_scalars_give_typical_and_mean():
+    found = scalars_of(made_summary(step_time=uneven_steps()))
     assert (found["step_typical_us"], found["step_mean_us"]) == (1000.0, 1500.0)
     assert (found["step_outlier_excess_us"], found["num_outlier_steps"]) == (500.0, 1.0)
-    even = figures(made_summary())
+    even = scalars_of(made_summary())
     assert (even["step_typical_us"], even["step_mean_us"]) == (1000.0, 1000.0)
     assert (even["step_outlier_excess_us"], even["num_outlier_steps"]) == (0.0, 0.0)
 
 
-def test_without_steps_there_are_no_figures_of_steps():
-    found = figures(made_summary(step_time=no_steps()))
+def test_without_steps_there_are_no_scalars_of_steps():
+    found = scalars_of(made_summary(step_time=no_steps()))
     assert not {"step_typical_us", "step_mean_us", "num_outlier_steps"} & {*found}
 
 

@@ -97,6 +97,9 @@ def test_what_was_read_with_an_unknown_field_can_be_used() -> None:
 
 
 NAMES_NOT_QUANTITIES = {
+    ("OutlierCause", "steps"),
+    ("StepOutlier", "index"),
+    ("StepOutlier", "step_num"),
     ("Profiling", "missing_processes"),
     ("Region", "depth"),
     ("Step", "index"),

@@ -23,7 +23,6 @@ from marin_profile.schema import (
 
 NOT_STATED = "not stated"
 SPARSE_CORE = "sparsecore"
-# What a step's length measures: from its start to the next one's, or to its own end.
 
 
 class Part(Row, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from marin_profile.facts.device_time import ratio
 from marin_profile.facts.rows import Row
 from marin_profile.schema import DurationStats, ProfileSummary
 
+# What a step's length measures: from its boundary to the next one's, or its ops' extent.
 PERIOD, DURATION = "period", "duration"
 LEAST_DIFFERENCE = 0.02
 

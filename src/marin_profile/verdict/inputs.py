@@ -15,13 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marin_profile.facts.device_time import (
-    DURATION,
-    PERIOD,
-    SPARSE_CORE,
-    headline_window,
-    ledger_rows,
-)
+from marin_profile.facts.device_time import SPARSE_CORE, headline_window, ledger_rows
+from marin_profile.facts.step_time import DURATION, PERIOD
 from marin_profile.schema import ProfileSummary, Step
 from marin_profile.verdict.series import Series
 

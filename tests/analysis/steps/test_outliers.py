@@ -139,8 +139,7 @@ def test_where_clocks_conflict_no_host_event_is_named():
     space, host, starts = stalled({9: 500})
     host.call("save_checkpoint", starts[9] + 700, 700)
     assert causes(space)[8].kind == "host_event"
-    other = space.tpu(1)
-    other.module("jit_other(9)", 100, 10, run_id=77).op("fusion.1", 100, 10)
+    space.planes[0].event("XLA Modules", "jit_other(9)", 100, 10, run_id=77)
     host.call("Execute", 101, 5, run_id=77)
     assert causes(space)[8] == Cause("gap", "", "fusion.1", 500 * US, 0)
 

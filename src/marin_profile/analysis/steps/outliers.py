@@ -8,24 +8,24 @@ Contract
   other kept steps: a term of the ledger, or programs that the others do not run.
 * Idle time is explained by the longest of the gaps before the op before which idle time grew most,
   and by what the host's main threads did then: compile, or the outermost event that covers half of
-  the gap. Host events are looked at only where no op starts before its own launch, that is where
-  host and device can share a clock.
+  the gap. Host events are looked at only where the clocks of host and devices agree.
 * Times are picoseconds. Medians of terms may be halves; growths are rounded down.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marin_profile.analysis.clocks import host_clock
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
-from marin_profile.analysis.gaps import LOOKAHEAD, find_gaps
-from marin_profile.analysis.planes import CPU, SPARSECORE, plane_kind
+from marin_profile.analysis.gaps import LOOKAHEAD, NOISE, find_gaps
+from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.base.columns import sum_by
 from marin_profile.base.intervals import Intervals
@@ -232,7 +232,9 @@ class _Device:
         """Start and end of gaps, cut at the boundaries of steps; payload and marker after them."""
         bookkeeping = np.array([is_bookkeeping(fact.name) for fact in self._host.facts], np.bool_)
         ops = self.ops
-        payload, marker, length = find_gaps(ops.start, ops.end, bookkeeping[ops.op], LOOKAHEAD)
+        payload, marker, length = find_gaps(
+            ops.start, ops.end, bookkeeping[ops.op], LOOKAHEAD, NOISE
+        )
         end = ops.start[marker]
         start = end - length
         if not len(start):
@@ -320,71 +322,26 @@ class _HostActivity:
         self._host = host
 
     @cached_property
-    def _launches(self) -> Int64s:
-        """Host events that carry the id of a launch."""
-        timeline = self._host.timeline
-        rows = np.union1d(timeline.run_id.rows, timeline.correlation_id.rows)
-        return rows[self._on_host[timeline.line[rows]] & ~np.isin(rows, self._device_rows)]
-
-    @cached_property
-    def _on_host(self) -> NDArray[np.bool_]:
-        timeline = self._host.timeline
-        kinds = [plane_kind(timeline.planes[line.plane]) for line in timeline.lines]
-        return np.array([kind in ("", CPU) for kind in kinds], np.bool_)
-
-    @cached_property
-    def _device_rows(self) -> Int64s:
-        own = [device.rows for device in self._host.devices if device.kind == CPU]
-        return np.concatenate(own) if own else np.zeros(0, np.int64)
-
-    @cached_property
-    def shares_clock(self) -> bool:
-        """Whether no op of any device starts before its launch, by run id or correlation id."""
-        timeline = self._host.timeline
-        for device in self._host.devices:
-            executions = device.executions
-            if executions is not None:
-                named = executions.has_run_id
-                starts, ids = executions.start[named], executions.run_id[named]
-                column = timeline.run_id
-            else:
-                has, ids = timeline.correlation_id.find(device.rows)
-                starts, ids = device.event_start[has], ids[has]
-                column = timeline.correlation_id
-            if self._starts_early(starts, ids, column.find):
-                return False
-        return True
-
-    def _starts_early(
-        self,
-        starts: Int64s,
-        ids: Int64s,
-        find: Callable[[Int64s], tuple[NDArray[np.bool_], Int64s]],
-    ) -> bool:
-        has, launch_ids = find(self._launches)
-        launched = self._host.timeline.start[self._launches[has]]
-        order = np.lexsort((launched, launch_ids[has]))
-        known, first = np.unique(launch_ids[has][order], return_index=True)
-        if not len(known) or not len(ids):
-            return False
-        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-        return bool(((known[at] == ids) & (starts < launched[order][first][at])).any())
+    def _clocks_agree(self) -> bool:
+        return host_clock(self._host).agrees
 
     @cached_property
     def _threads(self) -> list[_Thread]:
         timeline = self._host.timeline
-        lines = set(np.unique(timeline.line[timeline.step_num.rows]).tolist())
-        if len(self._launches):
-            counts = np.bincount(timeline.line[self._launches])
-            lines.add(int(np.argmax(counts)))
-        return [_Thread(self._host, line) for line in sorted(lines) if self._on_host[line]]
+        launches = np.union1d(timeline.run_id.rows, timeline.correlation_id.rows)
+        launching = timeline.line[self._host.host_rows(launches)]
+        marked = timeline.line[self._host.host_rows(timeline.step_num.rows)]
+        lines = set(np.unique(marked).tolist())
+        if len(launching):
+            lines.add(int(np.argmax(np.bincount(launching))))
+        return [_Thread(self._host, line) for line in sorted(lines)]
 
     def during(
         self, device: _Device, start: int, end: int, position: int
     ) -> tuple[str, str] | None:
         """COMPILE or HOST_EVENT with the event's name, if it covers enough of [start, end), an
         event-clock gap in a step of the device."""
-        if not self.shares_clock:
+        if not self._clocks_agree:
             return None
         first = int(np.searchsorted(device.ops.start, device.begin[position]))
         shift = device.shift(min(first, len(device.ops.start) - 1))
