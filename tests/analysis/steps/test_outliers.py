@@ -79,13 +79,14 @@ def test_a_gap_with_nothing_known_of_the_host():
 
 
 def test_a_host_event_that_covers_half_of_the_gap():
-    """The gap of step 9 is 600 to 1,500 us after its start (900 long)."""
+    """The gap of step 9 is 600 to 1,470 us after the start of its work: then the next marker
+    starts, with its step."""
     space, host, starts = stalled({9: 500})
-    host.call("save_checkpoint", starts[9] + 700, 450)
+    host.call("save_checkpoint", starts[9] + 700, 435)
     host.call("write", starts[9] + 710, 400)
     assert causes(space)[8] == Cause("host_event", "save_checkpoint", "fusion.1", 500 * US, 0)
     space, host, starts = stalled({9: 500})
-    host.call("save_checkpoint", starts[9] + 700, 440)
+    host.call("save_checkpoint", starts[9] + 700, 434)
     assert causes(space)[8].kind == "gap"
 
 
