@@ -1,1 +1,1 @@
-"""What knows nothing of profiles: errors, integer columns, intervals, storage, text."""
+"""What knows nothing of profiles: errors, units, integer columns, intervals, storage, text."""
