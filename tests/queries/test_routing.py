@@ -78,6 +78,16 @@ QUESTIONS = {
         "worst 4 kernels",
         "Give me the ops with the highest exclusive time",
     ],
+    "transfers": [
+        "How fast are host transfers?",
+        "how fast is the host offload",
+        "h2d bandwidth",
+        "what is the bandwidth of host to device copies",
+        "which transfers do we wait for",
+        "How long does the TPU wait for the SparseCore?",
+        "top transfers",
+        "show transfers",
+    ],
     "collective_breakdown": [
         "Which collectives are the top ones?",
         "collective breakdown",

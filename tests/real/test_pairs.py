@@ -94,6 +94,8 @@ def test_both_summaries_agree_on_time(traces: Path, folder, xplane, trace_json):
         assert a.compute_duration == b.compute_duration
         assert a.exposed_communication_duration == b.exposed_communication_duration
         assert a.idle_duration == b.idle_duration
+        assert a.exposed_transfer_by_kind == b.exposed_transfer_by_kind
+    assert from_xplane.transfers == from_json.transfers
     times = [
         [(op.name, op.count, op.exclusive_duration) for op in summary.hot_ops]
         for summary in (from_xplane, from_json)

@@ -166,6 +166,18 @@ def test_exposed_times_of_ops_sum_to_the_ledgers_terms(summary):
         assert owned == pytest.approx(ledger, rel=1e-12)
 
 
+def test_transfers_and_their_rates(summary):
+    """Three copies a step, device and direction, of 5 GiB each."""
+    rows = {row.kind: row for row in summary.transfers}
+    assert set(rows) == {"host_to_device", "device_to_host"}
+    for row in rows.values():
+        assert (row.count, row.bytes) == (3 * 100 * 4, 3 * 100 * 4 * 5 << 30)
+        assert row.waited_duration < row.in_flight_duration < row.span_duration
+        assert row.gbps == pytest.approx(row.bytes / row.span_duration / 1e3, rel=1e-9)
+    assert rows["host_to_device"].throughput_gbps == pytest.approx(27.12, abs=0.01)
+    assert rows["device_to_host"].throughput_gbps == pytest.approx(27.44, abs=0.01)
+
+
 def test_ticks_of_the_clock_are_one_row_of_gaps(summary):
     noise = summary.gap_before_ops[-1]
     assert (noise.count, noise.max_gap_duration) == (2434, 0.00125)

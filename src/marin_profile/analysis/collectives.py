@@ -24,15 +24,8 @@ from marin_profile.base.columns import distinct, unique_pairs
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.classify import COLLECTIVES
 from marin_profile.events.replica_groups import Groups, groups_of_captured
+from marin_profile.events.shapes import array_bytes
 from marin_profile.events.timeline import Int64s
-
-DTYPE_BITS = {
-    "pred": 8, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "f4e2m1fn": 4, "s8": 8, "u8": 8, "f8e5m2": 8,
-    "f8e4m3": 8, "f8e3m4": 8, "f8e4m3fn": 8, "f8e4m3b11fnuz": 8, "f8e5m2fnuz": 8, "f8e4m3fnuz": 8,
-    "f8e8m0fnu": 8, "s16": 16, "u16": 16, "f16": 16, "bf16": 16, "s32": 32, "u32": 32, "f32": 32,
-    "s64": 64, "u64": 64, "f64": 64, "c64": 64, "c128": 128, "token": 0,
-}  # fmt: skip
-_PART = re.compile(r"([a-z][a-z0-9]*)\[([\d,]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +121,7 @@ def bus_factor(kind: str, group_size: int | None) -> float | None:
 def payload_bytes(fact: OpFacts, group_size: int) -> int | None:
     """Bytes of the full tensor, from the result's shape; None where it is not known (for a
     reduce-scatter also where the group size is not, 0)."""
-    sizes = [_part_bytes(dtype, dims) for dtype, dims in _PART.findall(fact.shape)]
+    sizes = array_bytes(fact.shape)
     known = [size for size in sizes if size is not None]
     if not known or len(known) < len(sizes):
         return None
@@ -138,15 +131,6 @@ def payload_bytes(fact: OpFacts, group_size: int) -> int | None:
     if fact.kind == "reduce-scatter" and not is_start:
         return full * group_size or None
     return full or None
-
-
-def _part_bytes(dtype: str, dims: str) -> int | None:
-    bits = DTYPE_BITS.get(dtype)
-    if bits is None:
-        return None
-    for dim in filter(None, dims.split(",")):
-        bits *= int(dim)
-    return (bits + 7) // 8
 
 
 def _instances(facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans) -> _Instances:

@@ -33,6 +33,11 @@ from marin_profile.analysis.steps.account import (
 from marin_profile.analysis.steps.find import find_steps
 from marin_profile.analysis.steps.outliers import Cause, explain, slow_steps
 from marin_profile.analysis.steps.series import SharedSteps, StepSeries
+from marin_profile.analysis.transfers import (
+    TransferTotals,
+    merge_transfers,
+    transfer_totals,
+)
 from marin_profile.base.columns import counts_of
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.timeline import Int64s, Timeline
@@ -72,6 +77,7 @@ class HostPart:
     step_terms: Mapping[str, tuple[int, ...]]
     ops: list[OpTotals]
     collectives: list[CollectiveTotals]
+    transfers: list[TransferTotals]
     gaps: list[GapTotals]
     empty_devices: tuple[str, ...]
     lines_not_analysed: tuple[str, ...]
@@ -125,6 +131,7 @@ def analyse_host(
     # Interval sets are large: each device's are dropped before the next one's are made.
     devices: list[DevicePart] = []
     ops: list[OpTotals] = []
+    transfers: list[TransferTotals] = []
     compute: list[Intervals] = []
     terms: list[dict[str, Int64s]] = []
     slow = slow_steps(steps, first)
@@ -139,6 +146,9 @@ def analyse_host(
         own_window = windows.windows[row] if windows and device.name in in_steps else None
         in_account.append(own_window)
         devices.append(_device_part(device, time, steady, windows, own_window))
+        if device.kind != SPARSECORE:
+            waited = devices[-1].capture.transfer_by_kind
+            transfers += transfer_totals(found, device, span, waited)
         ops += op_totals(found.facts, device, time, steady, own_periods, own_window)
         if device.name in in_steps and steps.linked:
             terms.append(time.step_terms(steps.start[row], steps.end[row]))
@@ -155,6 +165,7 @@ def analyse_host(
         account=windows,
         step_terms=_summed_terms(terms),
         ops=merge_op_totals(ops),
+        transfers=merge_transfers(transfers),
         collectives=collective_totals(found, spans, compute),
         gaps=gap_totals(found, steady, in_account),
         empty_devices=found.empty_devices,

@@ -14,11 +14,13 @@ from marin_profile.analysis.gaps import merge_gaps
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.ops import merge_op_totals
 from marin_profile.analysis.steps.merge import merge_steps
+from marin_profile.analysis.transfers import merge_transfers
 from marin_profile.assemble.communication import (
     collective,
     communication_ops,
     gap_contexts,
     gap_row,
+    transfer,
 )
 from marin_profile.assemble.context import CaptureFacts, Context, SourceFile
 from marin_profile.assemble.coverage import coverage_section, warnings_section
@@ -49,6 +51,7 @@ WHOLE_CAPTURE_LISTS = (
     "semantic_families",
     "communication_ops",
     "collectives",
+    "transfers",
     "gap_before_ops",
     "gap_region_contexts",
     "hierarchical_regions",
@@ -67,6 +70,7 @@ def assemble(
         steps=merge_steps(parts),
         ops=merge_op_totals(op for part in parts for op in part.ops),
         gaps=merge_gaps(gap for part in parts for gap in part.gaps),
+        transfers=merge_transfers(row for part in parts for row in part.transfers),
         collectives=merge_collectives(row for part in parts for row in part.collectives),
         steady=all(device.steady is not None for _, device in devices),
     )
@@ -104,6 +108,7 @@ def assemble(
         step_account=step_account(context),
         op_groups=op_groups(context),
         collectives=[collective(row) for row in context.collectives],
+        transfers=[transfer(row) for row in context.transfers],
         roofline=roofline,
         hosts=hosts_section(context, facts),
         coverage=coverage,

@@ -1,4 +1,4 @@
-"""Collectives and the gaps before ops."""
+"""Collectives, transfers and the gaps before ops."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from marin_profile import schema
 from marin_profile.analysis.collectives import CollectiveTotals, bandwidth
 from marin_profile.analysis.gaps import GapTotals
+from marin_profile.analysis.transfers import TransferTotals
 from marin_profile.assemble.context import Context, us, us_or_none
 from marin_profile.events.classify import V1_COLLECTIVES
 
@@ -51,6 +52,19 @@ def collective(row: CollectiveTotals) -> schema.Collective:
         wait_duration=us_or_none(row.wait),
         algorithm_gbps=algorithm,
         bus_gbps=bus,
+    )
+
+
+def transfer(row: TransferTotals) -> schema.Transfer:
+    return schema.Transfer(
+        kind=row.kind,
+        count=row.count,
+        bytes=row.payload,
+        span_duration=us(row.span),
+        in_flight_duration=us(row.in_flight),
+        waited_duration=us(row.waited),
+        gbps=row.gbps,
+        throughput_gbps=row.throughput_gbps,
     )
 
 

@@ -17,6 +17,7 @@ from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import Peaks
 from marin_profile.analysis.steps.account import DeviceAccount
 from marin_profile.analysis.steps.merge import MergedStep, MergedSteps
+from marin_profile.analysis.transfers import TransferTotals
 from marin_profile.base.times import PS_PER_US
 from marin_profile.capture.context import ProfileContext
 
@@ -55,6 +56,7 @@ class Context:
     ops: list[OpTotals]
     gaps: list[GapTotals]
     collectives: list[CollectiveTotals]
+    transfers: list[TransferTotals]
     steady: bool
 
     @property

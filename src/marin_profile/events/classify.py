@@ -127,6 +127,7 @@ KERNEL_TRANSFERS = (
     (re.compile(r"^(?:Memcpy|__amd_rocclr_copy|Copy\w+To\w+\b)"), UNKNOWN_TRANSFER),
 )
 MEMCPY_DETAIL = re.compile(r"kind:(\w+)")
+MEMCPY_SIZE = re.compile(r"(?:^|\s)(?:size|num_bytes):(\d+)")
 # A stream that runs kernels too is no memcpy stream.
 MEMCPY_STREAM = re.compile(r"\(Memcpy(\w*)\)")
 MEMCPY_KINDS = {
@@ -335,6 +336,11 @@ def _kernel_kind(name: str, memcpy_details: str, line_name: str) -> str:
 
 def _symbol_transfer(name: str) -> str:
     return next((kind for pattern, kind in KERNEL_TRANSFERS if pattern.match(name)), "")
+
+
+def memcpy_bytes(memcpy_details: str) -> int | None:
+    found = MEMCPY_SIZE.search(memcpy_details)
+    return int(found.group(1)) if found else None
 
 
 def is_sync_entry(name: str) -> bool:

@@ -29,6 +29,7 @@ from marin_profile.queries import (
     router,
     step_time,
     top_ops,
+    transfers,
 )
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query
 from marin_profile.schema import ProfileSummary
@@ -40,6 +41,7 @@ QUERIES: tuple[Query, ...] = (
     device_ledger.QUERY,
     top_ops.QUERY,
     collectives.QUERY,
+    transfers.QUERY,
     gap_before.QUERY,
     op_context.QUERY,
     regions.QUERY,

@@ -28,6 +28,7 @@ _SPELLINGS = (
     ("on_chip", r"on[-_ ]chip"),
     ("infeed", r"infeed"),
     ("outfeed", r"outfeed"),
+    ("sparsecore", r"sparse[-_ ]?core"),
 )
 _PATTERN = re.compile(
     r"(?<![\w.\-])(?:"

@@ -29,6 +29,7 @@ from marin_profile.reports.markdown_lists import (
     gaps,
     regions,
     top_ops,
+    transfers,
 )
 from marin_profile.reports.markdown_time import ledger, steps
 from marin_profile.schema import EPOCH_UTC, ProfileSummary, Profiling
@@ -49,6 +50,7 @@ def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
         ("Top ops", top_ops),
         ("Op families", families),
         ("Collectives", collectives),
+        ("Transfers", transfers),
         ("Gaps", gaps),
         ("Gaps by region", gap_contexts),
         ("Roofline", _roofline),

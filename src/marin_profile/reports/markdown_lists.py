@@ -1,10 +1,12 @@
-"""Sections of the Markdown report that rank: regions, ops, families, collectives, gaps."""
+"""Sections of the Markdown report that rank: regions, ops, families, collectives, transfers,
+gaps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from marin_profile.base.text import (
+    NOT_KNOWN,
     code,
     duration,
     left_out,
@@ -12,6 +14,7 @@ from marin_profile.base.text import (
     prose,
     rate,
     share,
+    size,
     table,
 )
 from marin_profile.facts.device_time import (
@@ -22,6 +25,7 @@ from marin_profile.queries.collectives import collective_rows
 from marin_profile.queries.gap_before import context_rows, gap_rows
 from marin_profile.queries.regions import PassPart, RegionRow, region_rows
 from marin_profile.queries.top_ops import by_time, hot_op_row
+from marin_profile.queries.transfers import transfer_rows
 from marin_profile.reports.headline import window_name
 from marin_profile.schema import ProfileSummary
 
@@ -168,6 +172,40 @@ def collectives(summary: ProfileSummary, top_k: int) -> list[str]:
         *_basis(summary, source, "all devices"),
         *table(headers, rows),
         *left_out(len(ops), len(rows), "row"),
+    ]
+
+
+def transfers(summary: ProfileSummary, top_k: int) -> list[str]:
+    found = transfer_rows(summary)
+    rows = [
+        [
+            code(one.kind),
+            number(one.count),
+            NOT_KNOWN if one.bytes is None else size(one.bytes),
+            duration(one.in_flight_duration),
+            duration(one.waited_duration),
+            share(one.waited_share),
+            rate(one.gbps, "GB/s"),
+            rate(one.throughput_gbps, "GB/s"),
+        ]
+        for one in found[:top_k]
+    ]
+    if not rows:
+        return []
+    headers = [
+        "transfer",
+        "count",
+        "bytes",
+        "in flight",
+        "waited for",
+        "of device time",
+        "per transfer, at least",
+        "per device, at least",
+    ]
+    return [
+        *_basis(summary, "transfers", "all devices"),
+        *table(headers, rows),
+        *left_out(len(found), len(rows), "kind"),
     ]
 
 

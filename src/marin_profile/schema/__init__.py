@@ -21,7 +21,7 @@ from marin_profile.schema.capture import (
     TraceProvenance,
     UnattributedOp,
 )
-from marin_profile.schema.communication import Collective, CommunicationOp
+from marin_profile.schema.communication import Collective, CommunicationOp, Transfer
 from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.files import load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
@@ -75,6 +75,7 @@ __all__ = [
     "TimeBreakdown",
     "TraceOverview",
     "TraceProvenance",
+    "Transfer",
     "UnattributedOp",
     "canonical_json",
     "load_summary",

@@ -1,4 +1,4 @@
-"""Collectives."""
+"""Collectives, and transfers between memories."""
 
 from __future__ import annotations
 
@@ -31,3 +31,21 @@ class Collective(Record):
     wait_duration: Microseconds | None = None
     algorithm_gbps: GigabytesPerSecond | None = None
     bus_gbps: GigabytesPerSecond | None = None
+
+
+class Transfer(Record):
+    """One kind (host_to_device, on_chip, ...) over all devices. `count` whole transfers were in
+    flight `span_duration` together, some at once: at least one for `in_flight_duration`, summed
+    over devices. `waited_duration` is the ledgers' exposed transfer of the kind. `gbps` = bytes /
+    span is one transfer's rate, `throughput_gbps` = bytes / time in flight one device's, both at
+    least, since a transfer may end before the op that waits for it. 1 GB is 1e9 bytes. Bytes are
+    null where the size of any transfer is not known."""
+
+    kind: str
+    count: Count
+    bytes: Bytes | None = None
+    span_duration: Microseconds
+    in_flight_duration: Microseconds
+    waited_duration: Microseconds
+    gbps: GigabytesPerSecond | None = None
+    throughput_gbps: GigabytesPerSecond | None = None

@@ -14,7 +14,7 @@ from marin_profile.schema.capture import (
     TraceOverview,
     TraceProvenance,
 )
-from marin_profile.schema.communication import Collective, CommunicationOp
+from marin_profile.schema.communication import Collective, CommunicationOp, Transfer
 from marin_profile.schema.device_time import DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.ops import HotOp, OpGroup, Region, Roofline, SemanticFamily
@@ -46,6 +46,7 @@ class ProfileSummary(Record):
     step_account: StepAccount | None = None
     op_groups: list[OpGroup] = []
     collectives: list[Collective] = []
+    transfers: list[Transfer] = []
     roofline: Roofline | None = None
     hosts: list[Host] = []
     memory: dict[str, Any] | None = None

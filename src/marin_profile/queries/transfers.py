@@ -1,0 +1,69 @@
+"""Transfers by kind: how much they move, how fast, and how long devices wait for them.
+
+The longest waited for comes first. Rates are at least what is said: a transfer may end before the
+op that waits for it.
+"""
+
+from __future__ import annotations
+
+from marin_profile.base.units import Bytes, Count, GigabytesPerSecond, Microseconds, Share
+from marin_profile.facts.device_time import basis_of, device_times, ratio
+from marin_profile.facts.rows import Row
+from marin_profile.queries.kinds import is_of_kind
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.schema import CAPTURE, ProfileSummary
+
+
+class TransferRow(Row, frozen=True, kw_only=True):
+    """`waited_share` is of device time in the capture."""
+
+    kind: str
+    count: Count
+    bytes: Bytes | None = None
+    span_duration: Microseconds
+    in_flight_duration: Microseconds
+    waited_duration: Microseconds
+    waited_share: Share | None = None
+    gbps: GigabytesPerSecond | None = None
+    throughput_gbps: GigabytesPerSecond | None = None
+
+
+def transfer_rows(summary: ProfileSummary, kind: str | None = None) -> list[TransferRow]:
+    time = next(iter(device_times(summary, CAPTURE)), None)
+    whole = time.window_duration if time else None
+    rows = [
+        TransferRow.of(one, waited_share=ratio(one.waited_duration, whole))
+        for one in summary.transfers
+        if kind is None or is_of_kind(one.kind, kind)
+    ]
+    return sorted(rows, key=lambda row: (-row.waited_duration, -row.span_duration, row.kind))
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    if "transfers" not in summary.list_basis:
+        return CannotAnswer(
+            "The summary does not list transfers.",
+            "Summarize the profile again with this version.",
+        )
+    rows = transfer_rows(summary, parameters.kind)
+    return listing(
+        basis_of(summary, "transfers"),
+        rows,
+        limit=parameters.limit,
+        note=None if rows else "No such transfer was found among the device ops.",
+    )
+
+
+QUERY = Query(
+    name="transfers",
+    description="Transfers by kind: bytes, time in flight, time waited for them, GB/s.",
+    example="How fast are host transfers?",
+    run=run,
+    rows=(TransferRow,),
+    parameters=("limit", "kind"),
+    intents=(
+        intent(9, "transfer", "fast|faster|bandwidth|wait|kind|size|many|top"),
+        intent(9, "@kind", "fast|faster|bandwidth|wait", unless=("@collective",)),
+        intent(5, "transfer"),
+    ),
+)
