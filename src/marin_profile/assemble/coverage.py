@@ -81,10 +81,13 @@ def warnings_section(
     for part in context.parts:
         notes += part.notes
     notes += context.steps.notes
+    whole = sum(1 for step in context.steps.steps if not step.cut)
     if not context.steps.steps:
         notes.append("No steps were found: numbers cover the whole capture.")
-    elif len(context.steps.steps) == 1:
-        notes.append("There is only one step: its length is known, statistics are not.")
+    elif not whole:
+        notes.append("No step is whole: numbers cover the whole capture.")
+    elif whole == 1:
+        notes.append("There is only one whole step: its length is known, statistics are not.")
     if coverage.empty_devices:
         total = len(coverage.empty_devices) + len(context.devices)
         notes.append(

@@ -1,7 +1,7 @@
 """The steps of one host: which source names them and when each ran on each device.
 
 Sources, in this order: the device's "Steps" line; host StepTraceAnnotations (see `markers`);
-executions of the dominant program (see `programs`); none.
+executions of the dominant program (see `sequences`); none.
 """
 
 from __future__ import annotations
@@ -15,12 +15,8 @@ from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.steps.boundaries import Membership, Remarks, series_of
 from marin_profile.analysis.steps.markers import from_annotations
-from marin_profile.analysis.steps.programs import (
-    dominant_program,
-    doubt_names,
-    step_starts,
-    steps_from,
-)
+from marin_profile.analysis.steps.programs import dominant_program
+from marin_profile.analysis.steps.sequences import step_starts, steps_from
 from marin_profile.analysis.steps.series import DEVICE_STEPS, MODULE, StepSeries
 from marin_profile.events.timeline import Int64s, Timeline
 
@@ -83,7 +79,6 @@ def _from_programs(devices: list[DeviceOps], remarks: Remarks) -> StepSeries | N
     if dominant is None:
         return None
     starts = step_starts(devices, dominant, remarks.doubts)
-    doubt_names(devices, dominant, remarks.doubts)
     counts = sorted({len(own) for own in starts})
     if len(counts) > 1:
         remarks.notes.append(
@@ -92,4 +87,4 @@ def _from_programs(devices: list[DeviceOps], remarks: Remarks) -> StepSeries | N
         )
     step_of_op = [steps_from(device, own) for device, own in zip(devices, starts, strict=True)]
     members = Membership((None,) * counts[-1], step_of_op)
-    return series_of(MODULE, dominant.program[0], devices, members, remarks)
+    return series_of(MODULE, dominant.name, devices, members, remarks)

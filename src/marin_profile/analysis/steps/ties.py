@@ -24,7 +24,8 @@ import numpy as np
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.flows import steps_of_events
 from marin_profile.analysis.steps.annotations import Markers
-from marin_profile.analysis.steps.programs import dominant_program, executions_of, steps_from
+from marin_profile.analysis.steps.programs import dominant_program, executions_of
+from marin_profile.analysis.steps.sequences import steps_from
 from marin_profile.events.timeline import Int64s
 
 # A way that ties this share of the device work is good enough; else a less sure one that ties this
@@ -87,7 +88,7 @@ def _holds_all_executions(devices: list[DeviceOps], step_of_op: StepOfOps) -> bo
         dominant = dominant_program([device])
         if dominant is None:
             continue
-        members = executions_of(device.executions, [dominant.program])
+        members = executions_of(device.executions, dominant.programs)
         tied = np.unique(device.execution[step >= 0])
         if len(members) > 1 and len(np.setdiff1d(members, tied)):
             return False
@@ -155,7 +156,7 @@ def _by_order(host: HostDevices, devices: list[DeviceOps], markers: Markers) -> 
     early = False
     for device, known in zip(devices, launched, strict=True):
         executions = device.executions
-        members = executions_of(executions, [dominant.program])
+        members = executions_of(executions, dominant.programs)
         if executions is None or not len(members):
             return None
         start = executions.start[members]

@@ -1,0 +1,357 @@
+"""Where steps begin, which are cut, and what is named because it would mislead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from builders_xspace import US, Host, Space, summary_of
+from marin_profile.analysis.devices import find_devices
+from marin_profile.analysis.steps.find import find_steps
+from marin_profile.analysis.steps.series import StepSeries
+
+MS = 1000
+
+
+def steps(space: Space, shuffle: int | None = None) -> StepSeries:
+    return find_steps(find_devices(space.timeline(shuffle), ""))
+
+
+def ms(values: np.ndarray) -> list[list[float]]:
+    return (values / (US * MS)).tolist()
+
+
+def boundaries(space: Space, shuffle: int | None = None) -> list[float]:
+    (own,) = ms(steps(space, shuffle).boundary)
+    return own
+
+
+def step(host: Host, number: int, marker: tuple[float, float], *work: tuple[float, float]) -> None:
+    """A marker (start, end) and executions (start, end) launched just after its start, in ms."""
+    start, end = marker
+    host.marker(number, start * MS, (end - start) * MS)
+    for index, (begin, stop) in enumerate(work):
+        run_id = 100 * number + index
+        host.call("Execute", start * MS + 1 + index, 1, run_id=run_id)
+        host.cpu_op("fusion.1", begin * MS, (stop - begin) * MS, run_id=run_id, program_id=1)
+
+
+def other_work(host: Host, start: float, end: float, run_id: int) -> None:
+    """An evaluation: launched outside the markers."""
+    host.call("Execute", start * MS - 1, 1, run_id=run_id)
+    host.cpu_op(
+        "eval.1", start * MS, (end - start) * MS, run_id=run_id, module="jit_eval", program_id=2
+    )
+
+
+# --- boundaries --------------------------------------------------------------------------------
+
+
+def test_idle_time_inside_a_marker_is_its_steps():
+    """Step 2 compiles for 200 ms before it works: its period pays, not that of step 1."""
+    space = Space()
+    host = space.host()
+    step(host, 0, (0, 20), (5, 19))
+    step(host, 1, (20, 40), (25, 39))
+    step(host, 2, (40, 260), (245, 259))
+    step(host, 3, (260, 280), (265, 279))
+    assert boundaries(space) == [0, 20, 40, 260]
+    series = steps(space)
+    assert ms(np.diff(series.boundary)) == [[20, 20, 220]]
+    assert ms(series.end - series.start) == [[14, 14, 14, 14]]
+    assert series.periods(0) == ([(0, 260 * MS * US)], 3)
+    # From its boundary the window holds all of the compilation.
+    assert series.window(2) == (40 * MS * US, 279 * MS * US)
+
+
+def test_idle_time_between_markers_is_the_step_befores():
+    space = Space()
+    host = space.host()
+    for number in range(3):
+        at = 100 * number
+        step(host, number, (at, at + 10), (at + 3, at + 12))
+    # The loader runs from 12 to 100; the next step begins where its marker does.
+    assert boundaries(space) == [0, 100, 200]
+
+
+def test_an_evaluation_between_markers_is_the_step_befores():
+    """It ends at 93, after the marker's start: the device then begins at once with what is next."""
+    space = Space()
+    host = space.host()
+    step(host, 0, (0, 10), (2, 30))
+    other_work(host, 40, 93, 7)
+    step(host, 1, (90, 100), (95, 120))
+    step(host, 2, (130, 140), (135, 160))
+    # Not 95, when its own work starts, and not 90, when its marker does.
+    assert boundaries(space) == [0, 93, 130]
+    assert ms(np.diff(steps(space).boundary)) == [[93, 37]]
+
+
+def test_a_device_that_is_still_busy_with_the_step_before():
+    """Dispatch runs ahead: the marker starts at 10, the device is busy until 80."""
+    space = Space()
+    host = space.host()
+    step(host, 0, (0, 5), (2, 80))
+    step(host, 1, (10, 15), (80, 150))
+    step(host, 2, (20, 25), (155, 220))
+    # No idle time before step 1; from 150 to 155 the device waited for step 2's work.
+    assert boundaries(space) == [0, 80, 150]
+
+
+@pytest.mark.parametrize(("gap_ns", "boundary_ns"), [(1, 80_001), (2, 80_000), (1_000, 80_000)])
+def test_a_gap_of_one_tick_is_none(gap_ns, boundary_ns):
+    space = Space()
+    host = space.host()
+    for number, start in enumerate((0, 80 + gap_ns / 1000)):
+        host.marker(number, number, 0.5)
+        host.call("Execute", number + 0.1, 0.1, run_id=number)
+        host.cpu_op("fusion.1", start + (2 if number == 0 else 0), 78 if number == 0 else 50,
+                    run_id=number)  # fmt: skip
+    assert steps(space).boundary[0, 1] == boundary_ns * 1000
+
+
+def test_each_device_has_its_own_boundaries():
+    space = Space()
+    host = space.host()
+    for number in range(2):
+        at = 100 * MS * number
+        host.marker(number, at, 5 * MS)
+        host.call("Execute", at + 1, 1, run_id=number)
+        for ordinal, end in ((0, 80), (1, 130)):
+            begin = at + 2 * MS if number == 0 else 103 * MS if ordinal == 0 else 132 * MS
+            stop = at + end * MS if number == 0 else 250 * MS
+            host.cpu_op("f", begin, stop - begin, ordinal=ordinal, run_id=number)
+    # The first device was idle before marker 1, the second busy until 130.
+    assert ms(steps(space).boundary) == [[0, 100], [0, 130]]
+
+
+def test_boundaries_are_on_the_device_clock():
+    """The op's device clock is 7 ms ahead of the event clock on which the marker is."""
+    space = Space()
+    host, tpu = space.host(), space.tpu(0, device_clock_shift=7 * MS)
+    for number in range(3):
+        at = 100 * MS * number
+        host.marker(number, at, 5 * MS)
+        host.call("Enqueue", at + 1, 1, run_id=number, device_ordinal=0)
+        tpu.module("jit_f(1)", at + 10 * MS, 50 * MS, run_id=number)
+        tpu.op("fusion.1", at + 10 * MS, 50 * MS)
+    series = steps(space)
+    # Device times count from the first one: the markers are 10 ms before the ops.
+    assert ms(series.start) == [[0, 100, 200]]
+    assert ms(series.boundary) == [[-10, 90, 190]]
+
+
+def test_several_markers_of_one_step_begin_with_the_first():
+    space = Space()
+    host = space.host()
+    for number in range(2):
+        at = 100 * MS * number
+        for half in range(2):
+            host.marker(number, at + 40 * MS * half, 20 * MS)
+            run_id = 10 * number + half
+            host.call("Execute", at + 40 * MS * half + 1, 1, run_id=run_id)
+            host.cpu_op("f", at + 40 * MS * half + 10 * MS, 20 * MS, run_id=run_id)
+    assert boundaries(space) == [0, 100]
+
+
+def test_periods_add_up_whatever_the_steps_are_like():
+    rng = np.random.default_rng(3)
+    space = Space()
+    host = space.host()
+    at, busy = 0, 0
+    for number in range(30):
+        at += int(rng.integers(5, 60))
+        begin = max(at + int(rng.integers(1, 40)), busy)
+        busy = begin + int(rng.integers(10, 90))
+        step(host, number, (at, at + 4), (begin, busy))
+    series = steps(space)
+    known = series.period()[0]
+    assert not np.isnan(known[:-1]).any()
+    assert known[:-1].sum() == series.boundary[0, -1] - series.boundary[0, 0]
+    assert (np.diff(series.boundary) > 0).all()
+    assert (series.boundary <= series.start).all()
+
+
+def test_with_a_clock_conflict_boundaries_are_first_ops():
+    """The device begins 20 ms before it is told to: its idle time says nothing about markers."""
+    space = Space()
+    host, tpu = space.host(), space.tpu(0)
+    for number in range(5, 10):
+        at = 100 * MS * number
+        host.marker(number, at, 5 * MS)
+        host.call("Execute", at + MS, MS, run_id=number, device_ordinal=0)
+        tpu.module("jit_f(1)", at - 19 * MS, 80 * MS, run_id=number)
+        tpu.op("fusion.1", at - 19 * MS, 80 * MS)
+    series = steps(space)
+    assert list(series.numbers) == [5, 6, 7, 8, 9]
+    assert series.boundary.tolist() == series.start.tolist()
+    assert "began 20.000 ms before its launch" in series.doubts[0]
+
+
+def test_without_ids_a_device_before_its_markers_is_tied_by_order_and_told():
+    space = Space()
+    host, tpu = space.host(), space.tpu(0)
+    for number in range(5, 10):
+        at = 100 * MS * (number - 3)
+        host.marker(number, at, 5 * MS)
+        tpu.module("jit_f(1)", at - 120 * MS, 80 * MS).op("fusion.1", at - 120 * MS, 80 * MS)
+    series = steps(space)
+    assert list(series.numbers) == [5, 6, 7, 8, 9]
+    assert ms(np.diff(series.boundary)) == [[100] * 4]
+    assert "do not agree, or the step numbers are shifted" in series.doubts[0]
+
+
+# --- cut steps ---------------------------------------------------------------------------------
+
+
+def executions(*kept: range, ops: int = 9) -> Space:
+    """Execution k begins at 100 k ms and runs `kept[k]` of its ops of 10 ms."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index, own in enumerate(kept):
+        at = 100 * MS * index
+        tpu.module("jit_step(1)", at + 10 * MS * own.start, 10 * MS * len(own))
+        for number in own:
+            tpu.op(f"fusion.{number}", at + 10 * MS * number, 10 * MS)
+    assert ops == max(own.stop for own in kept)
+    return space
+
+
+def test_steps_that_the_edges_cut_are_in_no_statistic():
+    """Four of nine ops of the last step, the first begins with the sixth."""
+    space = executions(range(5, 9), *[range(9)] * 4, range(4))
+    series = steps(space)
+    assert series.cut.tolist() == [True, False, False, False, False, True]
+    assert series.whole == range(1, 5)
+    part = space.analyse()
+    assert (part.warmup_ignored, part.first_kept, part.periods) == (1, 2, 3)
+    summary = summary_of(part)
+    time = summary.step_time
+    assert [row.cut for row in time.steps] == series.cut.tolist()
+    assert [row.kept for row in time.steps] == [False, False, True, True, True, False]
+    assert (time.all_steps.count, time.steady_state_steps.count) == (4, 3)
+    assert (time.all_steps.min, time.all_steps.max) == (90 * MS, 90 * MS)
+    assert (time.warmup_steps_ignored, time.period.count, time.period.min) == (1, 3, 100 * MS)
+    # The first op of the capture is at 50 ms.
+    (steady, _) = summary.device_ledger
+    assert (steady.window_start, steady.window_duration) == (150 * MS, 290 * MS)
+    warnings = summary.trace_overview.quality_warnings
+    assert any("The first step is cut" in text for text in warnings)
+    assert any("The last step is cut" in text for text in warnings)
+
+
+def test_only_the_first_or_only_the_last_step_is_cut():
+    whole = [range(9)] * 3
+    assert steps(executions(range(2, 9), *whole)).cut.tolist() == [True, False, False, False]
+    assert steps(executions(*whole, range(8))).cut.tolist() == [False, False, False, True]
+    assert not steps(executions(*whole)).cut.any()
+
+
+def test_two_steps_are_held_to_each_other():
+    assert steps(executions(range(5, 9), range(9))).cut.tolist() == [True, False]
+    assert steps(executions(range(9), range(3))).cut.tolist() == [False, True]
+    both = steps(executions(range(5, 9), range(5)))
+    assert both.cut.tolist() == [True, True]
+    assert (both.whole, both.window(1), both.periods(1)) == (range(1, 1), None, ([], 0))
+
+
+def test_a_capture_of_two_cut_steps_has_no_steps_to_keep():
+    part = executions(range(5, 9), range(5)).analyse()
+    summary = summary_of(part)
+    assert [row.kept for row in summary.step_time.steps] == [False, False]
+    assert summary.step_time.all_steps.count == 0
+    assert {row.window for row in summary.device_ledger} == {"capture"}
+
+
+def test_a_light_step_at_the_edge_is_not_cut():
+    """It lacks an op that all others have, but begins and ends like them."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(4):
+        at = 100 * MS * index
+        tpu.module("jit_step(1)", at, 90 * MS).op("first", at, 10 * MS)
+        if 0 < index < 3:
+            tpu.op("refresh", at + 10 * MS, 10 * MS)
+        tpu.op("last", at + 80 * MS, 10 * MS)
+    assert not steps(space).cut.any()
+
+
+def test_more_warmup_than_whole_steps_drops_none():
+    part = executions(range(5, 9), range(9), range(9), range(4)).analyse(warmup_steps=2)
+    assert (part.warmup_ignored, part.first_kept) == (0, 1)
+    assert any("there are only 2: none was dropped" in note for note in part.notes)
+
+
+def test_a_last_step_without_its_second_execution_is_cut():
+    space = Space()
+    host = space.host()
+    for number in range(4):
+        at = 100 * number
+        work = [(at + 5, at + 30), (at + 30, at + 60)]
+        step(host, number, (at, at + 10), *work[: 1 if number == 3 else 2])
+    assert steps(space).cut.tolist() == [False, False, False, True]
+
+
+# --- what must be named ------------------------------------------------------------------------
+
+
+def collapse(kernel_ms: float) -> Space:
+    """32 markers of 50 ms, 56 ms apart. Only two have device work, launched from another thread:
+    20 kernels of 0.5 ms, then one of `kernel_ms`."""
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for number in range(32):
+        host.marker(number, 56 * MS * number, 50 * MS, name="decode")
+
+    def kernel(correlation: int, at: float, length: float, launched: float) -> None:
+        host.call("hipLaunchKernel", launched, 5, line="pjrt", correlation_id=correlation)
+        gpu.kernel("Cijk.kd", at, length, correlation=correlation, hlo_op="custom-call.1")
+
+    for index in range(20):
+        kernel(index, 1_000 + 600 * index, 500, 200 + 10 * index)
+    kernel(20, 60 * MS, kernel_ms * MS, 56 * MS + 100)
+    return space
+
+
+def test_steps_without_work_and_an_op_longer_than_all_of_them_are_named():
+    series = steps(collapse(1_732))
+    assert list(series.numbers) == [0, 1]
+    assert "Only 2 of 32 steps have device work" in series.doubts[0]
+    assert series.doubts[1] == (
+        "Cijk.kd on /device:GPU:0 runs 1,732.00 ms, longer than 30 typical steps of 56.00 ms."
+    )
+    summary = summary_of(collapse(1_732).analyse())
+    assert summary.trace_overview.quality_warnings[:2] == list(series.doubts)
+    assert summary.step_time.period.count == 0
+
+
+def test_an_op_as_long_as_a_step_is_not_named():
+    assert len(steps(collapse(56)).doubts) == 1
+
+
+def test_a_step_without_work_between_others_makes_no_long_period():
+    space = Space()
+    host = space.host()
+    for number in range(6):
+        at = 100 * number
+        step(host, number, (at, at + 10), *([] if number == 3 else [(at + 5, at + 60)]))
+    series = steps(space)
+    assert list(series.numbers) == [0, 1, 2, 4, 5]
+    assert "1 of 6 steps have no device work in the capture and are left out: 3." in series.doubts
+    known = series.period()[0]
+    assert known[[0, 1, 3]].tolist() == [100 * MS * US] * 3
+    assert np.isnan(known[[2, 4]]).all()
+    # From step 1's boundary to step 5's: four periods, the missing one counted.
+    assert series.periods(1) == ([(100 * MS * US, 500 * MS * US)], 4)
+
+
+def test_numbers_two_apart_are_the_stride_not_a_gap():
+    """Every second step is annotated: 0, 2, 4, then 8."""
+    space = Space()
+    host = space.host()
+    for number in (0, 2, 4, 8):
+        at = 50 * number
+        step(host, number, (at, at + 10), (at + 5, at + 60))
+    series = steps(space)
+    assert series.has_successor.tolist() == [True, True, False, False]
+    assert series.periods(0) == ([(0, 400 * MS * US)], 4)

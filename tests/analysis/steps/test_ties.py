@@ -1,0 +1,192 @@
+"""Which device work is a marker's: launches, flows, order, launch time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from builders_xspace import US, Space
+from marin_profile.analysis.devices import find_devices
+from marin_profile.analysis.steps.find import find_steps
+from marin_profile.analysis.steps.series import StepSeries
+
+MS = 1000
+
+
+def steps(space: Space, shuffle: int | None = None) -> StepSeries:
+    return find_steps(find_devices(space.timeline(shuffle), ""))
+
+
+def ms(values: np.ndarray) -> list[list[float]]:
+    return (values / (US * MS)).tolist()
+
+
+def micro_batches(launch_line: str, *, ids: bool = True, flows: bool = True) -> Space:
+    """Five markers of 4 ms, 100 ms apart; each launches grad twice (30 ms) and apply once (10 ms),
+    and flows lead to where libtpu enqueues. The work begins 5 ms after the marker."""
+    space = Space()
+    tpu, host = space.tpu(0), space.host()
+    run_id = 0
+    for number in range(5):
+        at = (95 + 100 * number) * MS
+        host.marker(number, at, 4 * MS)
+        for index, (offset, length, program) in enumerate(
+            ((0, 30, "jit_grad(111)"), (32, 30, "jit_grad(111)"), (64, 10, "jit_apply(222)"))
+        ):
+            run_id += 1
+            call = at + (index + 1) * MS
+            begin = at + 5 * MS + offset * MS
+            if flows:
+                host.call("linkage", call, 10, _pt=14, _p=8_589_934_592 + run_id)
+                host.call("Execute", call + 20, 300, line=launch_line,
+                          _ct=14, _c=8_589_934_592 + run_id)  # fmt: skip
+            if ids:
+                host.call("DoEnqueueProgram", call + 50, 100, line=launch_line, run_id=run_id,
+                          device_ordinal=0)  # fmt: skip
+            tpu.module(program, begin, length * MS, run_id=run_id if ids else None)
+            tpu.op(f"fusion.{program[4]}", begin, length * MS)
+    return space
+
+
+@pytest.mark.parametrize("line", ["python", "main/4711"])
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_launches_on_the_markers_line_or_joined_by_flows(line, seed):
+    series = steps(micro_batches(line), seed)
+    assert (series.source, series.linked) == ("annotation", True)
+    assert list(series.numbers) == [0, 1, 2, 3, 4]
+    assert ms(series.end - series.start) == [[74] * 5]
+    assert ms(np.diff(series.boundary)) == [[100] * 4]
+    assert series.doubts == ()
+
+
+def test_without_ids_the_same_steps_come_from_the_order():
+    """Two grads between each marker and the next, and an apply before the next grad."""
+    series = steps(micro_batches("main/4711", ids=False, flows=False))
+    assert (series.source, list(series.numbers)) == ("annotation", [0, 1, 2, 3, 4])
+    assert ms(series.end - series.start) == [[74] * 5]
+    assert ms(np.diff(series.boundary)) == [[100] * 4]
+
+
+def test_without_flows_launches_out_of_sight_leave_the_order():
+    """As trace JSON has them: run ids, but nothing that leads from the marker to them."""
+    series = steps(micro_batches("main/4711", flows=False))
+    assert (series.source, list(series.numbers)) == ("annotation", [0, 1, 2, 3, 4])
+    assert ms(series.end - series.start) == [[74] * 5]
+
+
+def test_more_executions_in_one_marker_than_in_another_are_no_order():
+    space = micro_batches("main/4711", ids=False, flows=False)
+    tpu = space.planes[0]
+    tpu.module("jit_grad(111)", 280 * MS, 10 * MS).op("fusion.g", 280 * MS, 10 * MS)
+    series = steps(space)
+    assert series.source == "module"
+    assert any("cannot be tied to device work" in doubt for doubt in series.doubts)
+
+
+def test_a_multiple_of_the_markers_is_tied_in_order():
+    """Dispatch is over before the work begins: 3 markers within 30 us, 6 executions later."""
+    space = Space()
+    tpu, host = space.tpu(0), space.host()
+    for number in range(3):
+        host.marker(number, 10 * number, 5)
+    for index in range(6):
+        tpu.module("jit_f(1)", (1 + 10 * index) * MS, 9 * MS)
+        tpu.op("fusion.1", (1 + 10 * index) * MS, 9 * MS)
+    series = steps(space)
+    assert (series.source, list(series.numbers)) == ("annotation", [0, 1, 2])
+    assert ms(series.end - series.start) == [[19] * 3]
+    assert ms(series.start) == [[1, 21, 41]]
+    assert series.doubts == ()
+
+
+def nested(inner: int) -> Space:
+    """Step 5's marker holds a second one of `inner`, and each launches one execution."""
+    space = Space()
+    host = space.host()
+    spans = ((5, 0, 60), (inner, 20, 40), (7, 100, 160))
+    for number, start, end in spans:
+        host.marker(number, start * MS, (end - start) * MS)
+    for run_id, (launched, begin) in enumerate(((5, 6), (25, 26), (45, 46), (105, 106))):
+        host.call("Execute", launched * MS, 10, run_id=run_id)
+        host.cpu_op("fusion.1", begin * MS, 10 * MS, run_id=run_id)
+    return space
+
+
+def test_of_two_nested_markers_the_inner_one_has_what_is_in_it():
+    """What the outer one launches after the inner one is the outer one's again."""
+    series = steps(nested(6))
+    assert list(series.numbers) == [5, 6, 7]
+    assert ms(series.start) == [[6, 26, 106]]
+    assert ms(series.end) == [[56, 36, 116]]
+
+
+def test_nested_markers_of_one_number_are_one_step():
+    series = steps(nested(5))
+    assert list(series.numbers) == [5, 7]
+    assert ms(series.start) == [[6, 106]]
+    assert ms(series.end) == [[56, 116]]
+
+
+def test_an_event_that_waits_in_the_next_marker_does_not_move_what_was_launched_outside():
+    """Run 9 is launched between the markers; the next step's marker waits for it."""
+    space = Space()
+    host = space.host()
+    for number in range(3):
+        at = 100 * MS * number
+        host.marker(number, at, 20 * MS)
+        host.call("Execute", at + 10, 10, run_id=number)
+        host.cpu_op("fusion.1", at + MS, 30 * MS, run_id=number)
+    host.call("Execute", 50 * MS, 10, run_id=9)
+    host.cpu_op("log.1", 51 * MS, 5 * MS, run_id=9, module="jit_log")
+    host.call("Await", 101 * MS, 10, run_id=9)
+    series = steps(space)
+    assert ms(series.start) == [[1, 101, 201]]
+    assert ms(series.end - series.start) == [[30] * 3]
+
+
+def test_kernels_whose_launches_lie_in_the_time_of_markers_are_theirs_in_any_number():
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    correlation = 0
+    for number, kernels in enumerate((3, 1, 2)):
+        at = 100 * MS * number
+        host.marker(number, at, 90 * MS)
+        for index in range(kernels):
+            begin = at + (5 + 10 * index) * MS
+            host.call("launch", begin - MS, 5, line="pjrt", correlation_id=correlation)
+            gpu.kernel("k", begin, 8 * MS, correlation=correlation, hlo_op="fusion.1")
+            correlation += 1
+    series = steps(space)
+    assert (series.linked, list(series.numbers)) == (True, [0, 1, 2])
+    assert ms(series.end - series.start) == [[28, 8, 18]]
+
+
+def test_kernels_launched_when_all_markers_are_over_are_of_none():
+    """Ten markers within 10 us; the launches follow from another thread."""
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for number in range(10):
+        host.marker(number, number, 0.5)
+    for index in range(10):
+        host.call("launch", (1 + 10 * index) * MS, 5, line="pjrt", correlation_id=index)
+        gpu.kernel("k", (2 + 10 * index) * MS, 8 * MS, correlation=index, hlo_op="fusion.1")
+    series = steps(space)
+    assert series.source == "none"
+    assert any("over long before" in doubt for doubt in series.doubts)
+
+
+def test_the_warning_that_only_the_period_is_known_stands_first(tmp_path):
+    from builders_xspace import summarize_spaces
+
+    space = Space("other-name")
+    host, gpu = space.host(), space.gpu(0)
+    for number in range(4):
+        host.marker(number, 100 * MS * number, MS)
+        gpu.kernel("k", (100 * number + 1) * MS, 80 * MS)
+    summary = summarize_spaces(tmp_path, space)
+    first, *others = summary.trace_overview.quality_warnings
+    assert "only the period is known" in first
+    # Not the host's name, which changes no reading.
+    assert any("named after" in text for text in others)
+    assert [row.duration for row in summary.step_time.steps] == [None] * 4
+    assert [row.period for row in summary.step_time.steps] == [100 * MS] * 3 + [None]
