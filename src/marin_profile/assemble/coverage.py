@@ -87,7 +87,8 @@ def warnings_section(
     elif not whole:
         notes.append("No step is whole: numbers cover the whole capture.")
     elif whole == 1:
-        notes.append("There is only one whole step: its length is known, statistics are not.")
+        which = " that is whole" if len(context.steps.steps) > 1 else ""
+        notes.append(f"There is only one step{which}: its length is known, statistics are not.")
     if coverage.empty_devices:
         total = len(coverage.empty_devices) + len(context.devices)
         notes.append(

@@ -1,6 +1,8 @@
 """Steps of several hosts."""
 
-from builders_xspace import US, Space
+import pytest
+
+from builders_xspace import US, Space, summarize_spaces, summary_of
 from marin_profile.analysis.steps.merge import merge_steps
 
 
@@ -133,3 +135,52 @@ def test_hosts_of_unlike_steps_share_a_mean():
     merged = merge_steps(parts)
     # Shared are 6 to 8; 7 and 8 are kept, one period of 150 and of 160 us.
     assert (merged.mean_period, merged.whole_periods) == (155 * US, 1)
+
+
+# --- hosts that are not alike ------------------------------------------------------------------
+
+
+def cut_at_the_end(host: str, is_cut: bool) -> Space:
+    """Four steps of two ops, 100 ms apart; the last may lack its second op."""
+    space = Space(host)
+    tpu = space.tpu(0)
+    for index in range(4):
+        at = 100 * index
+        tpu.module("jit_f(1)", at, 80).op("fusion.1", at, 30)
+        if index < 3 or not is_cut:
+            tpu.op("fusion.2", at + 40, 40)
+    return space
+
+
+@pytest.mark.parametrize("cut", [(True, False), (False, True), (True, True)])
+def test_a_step_that_is_cut_on_one_host_is_cut_on_all(cut, tmp_path):
+    """So that windows and per-step figures cover the same steps everywhere."""
+    summary = summarize_spaces(tmp_path, *map(cut_at_the_end, ("host-0", "host-1"), cut))
+    steps = summary.step_time.steps
+    assert [step.cut for step in steps] == [False, False, False, True]
+    assert [step.kept for step in steps] == [False, True, True, False]
+    assert summary.step_time.all_steps.count == 3
+    steady = [row for row in summary.device_ledger if row.window == "steady"]
+    # From step 1 to the end of step 2 on both hosts.
+    assert [(row.window_start, row.window_duration) for row in steady] == [(100, 180)] * 2
+    # The last step's boundary ends the last whole period.
+    assert [step.period for step in steps] == [100, 100, 100, None]
+
+
+def test_per_step_figures_take_the_fewest_periods_of_the_hosts():
+    """Host A has steps 4, 5, 6, 8, 9: four periods from step 5 on, of which three are captured.
+    Host B has five executions: three periods. Both ran the op three times in them."""
+    a = Space()
+    tpu = a.tpu(0)
+    for number in (4, 5, 6, 8, 9):
+        at = 100 * (number - 4)
+        tpu.step(number, at, 90).module("jit_f(1)", at, 30).op("fusion.1", at, 30)
+    b = Space()
+    tpu = b.tpu(0)
+    for index in range(5):
+        tpu.module("jit_f(1)", 100 * index, 30).op("fusion.1", 100 * index, 30)
+    parts = [a.analyse(), b.analyse()]
+    assert [part.periods for part in parts] == [4, 3]
+    for ordered in (parts, parts[::-1]):
+        (group,) = summary_of(*ordered).op_groups
+        assert group.per_step_duration == 30
