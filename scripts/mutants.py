@@ -50,7 +50,7 @@ _KEYWORDS_ONLY = "*,"
 _LEFT_OUT = ("RemoveDecorator", "VariableReplacer", "VariableInserter", "ExceptionReplacer")
 
 # What is mutated, and the tests that must notice; the narrowest come first, for they end a run.
-_WHOLE = ("tests/analysis", "tests/pipeline", "tests/test_snapshots.py")
+_WHOLE = ("tests/analysis", "tests/pipeline", "tests/assemble", "tests/test_snapshots.py")
 MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "intervals": (
         "base/intervals.py",
@@ -61,7 +61,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "steps": ("analysis/steps/*.py", ("tests/analysis/steps", *_WHOLE)),
     "collectives": ("analysis/collectives*", ("tests/analysis/test_collectives.py", *_WHOLE)),
     "roofline": ("analysis/roofline*", ("tests/analysis/test_roofline.py", *_WHOLE)),
-    "assemble": ("assemble/*.py", ("tests/pipeline", *_WHOLE, "tests/analysis")),
+    "assemble": ("assemble/*.py", ("tests/assemble", "tests/pipeline", *_WHOLE)),
 }
 
 

@@ -131,6 +131,29 @@ def test_periodicity_is_counted_in_steps(tmp_path, stride):
     assert found.classes[1].periodicity == 6
 
 
+def test_cut_steps_are_in_no_statistic(tmp_path):
+    """Executions of three ops, one after the other, the first without its first and the last
+    without its last op. Between are 1 (warm-up) to 10; step 10 takes 400 us until the boundary of
+    the last one, the others 100."""
+    space = Space()
+    tpu = space.tpu(0)
+    ops = (("fusion.1", 0), ("dot.2", 20), ("add.3", 40))
+    at = 0
+    for place in range(12):
+        kept = {0: ops[1:], 11: ops[:2]}.get(place, ops)
+        tpu.module("jit_f(1)", at + kept[0][1], kept[-1][1] + 10 - kept[0][1], run_id=place)
+        for name, offset in kept:
+            tpu.op(name, at + offset, 10, category="loop fusion", program_id=1)
+        at += {0: 5_000, 1: 3_000, 10: 400}.get(place, 100)
+    found = summarize_spaces(tmp_path, space).step_time
+    assert [step.index for step in found.steps if step.cut] == [0, 11]
+    assert (found.all_steps.count, found.steady_state_steps.count) == (10, 9)
+    assert found.steady_state_steps.min == found.steady_state_steps.max == 50.0
+    assert (found.period.count, found.typical_period, found.period.max) == (9, 100.0, 400.0)
+    assert (found.mean_period, found.whole_periods) == (pytest.approx(1_200 / 9), 9)
+    assert [(one.index, one.excess) for one in found.outliers] == [(10, 300.0)]
+
+
 def test_no_steps(tmp_path):
     space = Space()
     space.gpu(0).kernel("k", 0, 5)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.steps.outliers import Cause
-from marin_profile.analysis.steps.series import NONE, SharedSteps
+from marin_profile.analysis.steps.series import NONE, SharedSteps, known_medians
 from marin_profile.events.timeline import Int64s
 
 _HIGH = np.iinfo(np.int64).max
@@ -186,8 +186,8 @@ def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
 
 
 def _merge_columns(columns: Sequence[_Columns], linked: bool) -> list[MergedStep]:
-    duration = _median([one.duration for one in columns])
-    period = _median([one.period for one in columns])
+    duration = known_medians(np.concatenate([one.duration for one in columns]))
+    period = known_medians(np.concatenate([one.period for one in columns]))
     path = np.max(np.stack([one.path for one in columns]), axis=0).tolist()
     names = sorted({name for one in columns for name in one.terms})
     first = columns[0]
@@ -215,14 +215,3 @@ def _surest(causes: Sequence[Cause | None]) -> Cause | None:
     """Of the hosts' causes that of the host which waited least for others; ties: the first."""
     known = [cause for cause in causes if cause is not None]
     return min(known, key=lambda cause: cause.communication, default=None)
-
-
-def _median(parts: Sequence[NDArray[np.float64]]) -> list[float | None]:
-    """Over all devices, per step; None where no device has a value."""
-    stacked = np.concatenate(parts, axis=0)
-    gaps = np.isnan(stacked)
-    medians: list[float | None] = np.median(stacked, axis=0).tolist()
-    for index in np.flatnonzero(gaps.any(axis=0)).tolist():
-        known = stacked[~gaps[:, index], index]
-        medians[index] = float(np.median(known)) if len(known) else None
-    return medians

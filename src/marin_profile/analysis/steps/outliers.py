@@ -26,8 +26,8 @@ from marin_profile.analysis.clocks import host_clock
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.gaps import LOOKAHEAD, NOISE, find_gaps
 from marin_profile.analysis.planes import SPARSECORE
-from marin_profile.analysis.steps.series import StepSeries
-from marin_profile.base.columns import sum_by
+from marin_profile.analysis.steps.series import StepSeries, known_medians
+from marin_profile.base.columns import counts_of, sum_by, unique_pairs
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.classify import (
     GROUP_COMMUNICATION,
@@ -93,14 +93,7 @@ def outliers(periods: Sequence[float | None]) -> list[int]:
 
 def slow_steps(steps: StepSeries, first: int) -> list[int]:
     """The positions of one host's outliers among its steps from `first` on."""
-    begin, end, known = steps.spans
-    return outliers(
-        [
-            float(np.median(lengths)) if position >= first and len(lengths) else None
-            for position in range(steps.count)
-            for lengths in [(end - begin)[known[:, position], position]]
-        ]
-    )
+    return outliers([*[None] * first, *known_medians(steps.period()[:, first:])])
 
 
 def explain(
@@ -184,32 +177,40 @@ class _Device:
 
     def growth(self, term: str, position: int) -> int:
         """Of a ledger term, against the median of the usual steps."""
-        values = self._terms[term]
-        return int(values[position] - np.median(values[self.usual]))
+        return int(self._terms[term][position] - self._usual_terms[term])
+
+    @cached_property
+    def _usual_terms(self) -> dict[str, float]:
+        return {term: float(np.median(of[self.usual])) for term, of in self._terms.items()}
 
     def shift(self, op: int) -> int:
         """From the device clock to the event clock, at one op."""
         return int(self.ops.timeline.start[self.ops.rows[op]] - self.ops.start[op])
 
-    def _step_of(self, points: Int64s) -> Int64s:
-        """The step whose known period holds each time, else -1."""
-        order = np.flatnonzero(self.known)
-        at = np.searchsorted(self.begin[order], points, side="right") - 1
-        step = order[np.maximum(at, 0)]
-        return np.where((at >= 0) & (points < self.end[step]), step, -1)
+    def steps_of(self, points: Int64s) -> Int64s:
+        """The step whose known period holds each of ascending times, else -1; linear."""
+        positions = np.flatnonzero(self.known)
+        first = np.searchsorted(points, self.begin[positions])
+        counts = np.searchsorted(points, self.end[positions]) - first
+        step = np.full(len(points), -1, np.int64)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        step[np.repeat(first, counts) + within] = np.repeat(positions, counts)
+        return step
+
+    def span(self, points: Int64s, position: int) -> slice:
+        """Those of ascending times that lie in the period of a step."""
+        edges = (self.begin[position], self.end[position])
+        return slice(*np.searchsorted(points, edges).tolist())
 
     @cached_property
     def _step_of_op(self) -> Int64s:
-        return self._step_of(self.ops.start)
+        return self.steps_of(self.ops.start)
 
-    def _grown(
-        self, index: Int64s, step: Int64s, values: Int64s, position: int, size: int
-    ) -> Int64s:
-        """Sums of values by index in one step, less their mean over the usual steps."""
-        here = step == position
+    def _usual_mean(self, index: Int64s, step: Int64s, values: Int64s) -> Int64s:
+        """Sums of values by op over the usual steps, per step."""
         usual = (step >= 0) & self.usual[step]
-        mean = sum_by(index[usual], values[usual], size) // int(self.usual.sum())
-        return sum_by(index[here], values[here], size) - mean
+        size = len(self._host.facts)
+        return sum_by(index[usual], values[usual], size) // int(self.usual.sum())
 
     def _largest(self, grown: Int64s) -> int | None:
         """The op that grew most; ties: by name."""
@@ -217,12 +218,17 @@ class _Device:
         tied = np.flatnonzero(grown == most).tolist() if most > 0 else []
         return min(tied, key=lambda op: self._host.facts[op].sort_key, default=None)
 
+    @cached_property
+    def _usual_op_time(self) -> Int64s:
+        return self._usual_mean(self.ops.op, self._step_of_op, self.ops.self_time)
+
     def grown_op(self, position: int, group: int) -> tuple[str, bool]:
         """The op of a group whose self time grew most, and whether it recomputes."""
         facts = self._host.facts
-        grown = self._grown(self.ops.op, self._step_of_op, self.ops.self_time, position, len(facts))
-        grown[np.array([fact.group for fact in facts]) != group] = 0
-        op = self._largest(grown)
+        here = self.span(self.ops.start, position)
+        own = sum_by(self.ops.op[here], self.ops.self_time[here], len(facts))
+        in_group = np.array([fact.group for fact in facts]) == group
+        op = self._largest(np.where(in_group, own - self._usual_op_time, 0))
         return ("", False) if op is None else (facts[op].name, facts[op].pass_name == RECOMPUTE)
 
     # Gaps.
@@ -248,19 +254,22 @@ class _Device:
         follows = np.append(starts[1:], ends[-1:])
         return starts, np.minimum(ends, follows), payload[owner], marker[owner]
 
+    @cached_property
+    def _usual_gap_time(self) -> Int64s:
+        start, end, payload, _ = self._gaps
+        return self._usual_mean(self.ops.op[payload], self.steps_of(start), end - start)
+
     def grown_gap(self, position: int) -> tuple[str, int, int] | None:
         """The longest gap of a step before the op before which idle time grew most: that op, and
         the gap on the event clock."""
-        start, end, payload, marker = self._gaps
-        if not len(start):
-            return None
-        step, op = self._step_of(start), self.ops.op[payload]
-        grown = self._grown(op, step, end - start, position, len(self._host.facts))
+        here = self.span(self._gaps[0], position)
+        start, end, payload, marker = (column[here] for column in self._gaps)
+        op, length = self.ops.op[payload], end - start
+        grown = sum_by(op, length, len(self._host.facts)) - self._usual_gap_time
         largest = self._largest(grown)
         if largest is None:
             return None
-        own = np.flatnonzero((step == position) & (op == largest))
-        at = int(own[np.argmax((end - start)[own])])
+        at = int(np.argmax(np.where(op == largest, length, -1)))
         shift = self.shift(int(marker[at]))
         return self._host.facts[largest].name, int(start[at]) + shift, int(end[at]) + shift
 
@@ -289,9 +298,8 @@ class _Device:
         names, program = self._programs
         step = self._step_of_op
         inside = (step >= 0) & self.usual[step] & (program >= 0)
-        pairs = np.unique(program[inside] * len(self.usual) + step[inside])
-        runs = np.bincount(pairs // len(self.usual), minlength=len(names) + 1)
-        seldom = runs < SELDOM * self.usual.sum()
+        run, _, _ = unique_pairs(program[inside], step[inside])
+        seldom = counts_of(run, len(names) + 1) < SELDOM * self.usual.sum()
         seldom[-1] = False
         return seldom
 
@@ -299,7 +307,10 @@ class _Device:
         """The program that the usual steps do not run and that takes longest, and how long such
         programs take: from the first to the last op of each row of them."""
         names, program = self._programs
-        here = np.flatnonzero(self._step_of_op == position)
+        if len(names) < 2:
+            return "", 0
+        span = self.span(self.ops.start, position)
+        here = np.arange(span.start, span.stop)
         is_other = self._seldom_run[program[here]]
         if not is_other.any():
             return "", 0

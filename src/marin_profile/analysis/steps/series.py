@@ -147,3 +147,16 @@ class StepSeries:
         """(d, n) boundary to next boundary, NaN where one of them is not known."""
         begin, end, known = self.spans
         return np.where(known, end - begin, np.nan)
+
+
+def known_medians(values: NDArray[np.float64]) -> list[float | None]:
+    """(d, n) values of devices, NaN where not known, to the medians of the n steps; None where no
+    device has a value."""
+    if not values.size:
+        return [None] * values.shape[1]
+    unknown = np.isnan(values)
+    medians: list[float | None] = np.median(values, axis=0).tolist()
+    for index in np.flatnonzero(unknown.any(axis=0)).tolist():
+        known = values[~unknown[:, index], index]
+        medians[index] = float(np.median(known)) if len(known) else None
+    return medians
