@@ -33,6 +33,8 @@ from marin_profile.schema import (
     StepClass,
     StepOutlier,
     StepTime,
+    Straggler,
+    StragglerHost,
     TimeBreakdown,
     TraceOverview,
     TraceProvenance,
@@ -259,6 +261,49 @@ def region(path: str, inclusive: float, exclusive: float, **by_pass: float) -> R
         exclusive_duration=exclusive,
         inclusive_by_pass=by_pass or None,
     )
+
+
+def straggler(device: str, host: str, *, late: bool, **changes: Any) -> Straggler:
+    values: dict[str, Any] = {
+        "instances": 8,
+        "arrived_last": 8 if late else 0,
+        "wait": 0.0 if late else 400.0,
+        "exposed_wait": 0.0 if late else 300.0,
+        "wait_caused": 400.0 if late else 0.0,
+        "exposed_wait_caused": 300.0 if late else 0.0,
+        "delay_per_step": 100.0 if late else 0.0,
+        "is_straggler": late,
+    }
+    return Straggler(device=device, host=host, **(values | changes))
+
+
+def late_host(**changes: Any) -> ProfileSummary:
+    """Two hosts of one device each: in every kept step host1 arrives 100 us late, 75 us of which
+    nothing hides. So 300 of 1600 us exposed communication, of 8000 us device time, are waiting."""
+    devices = ("/device:TPU:0", "host0"), ("/device:TPU:0", "host1")
+    values: dict[str, Any] = {
+        "device_ledger": [ledger(device, host=host) for device, host in devices],
+        "stragglers": [
+            straggler(*devices[1], late=True, with_its_host=True),
+            straggler(*devices[0], late=False),
+        ],
+        "straggler_hosts": [
+            StragglerHost(
+                host=host,
+                devices=1,
+                wait=0.0 if late else 400.0,
+                wait_caused=400.0 if late else 0.0,
+                delay_per_step=100.0 if late else 0.0,
+                is_straggler=late,
+            )
+            for host, late in (("host1", True), ("host0", False))
+        ],
+    }
+    values["list_basis"] = build_summary().list_basis | {
+        "stragglers": "steady",
+        "straggler_hosts": "steady",
+    }
+    return build_summary(**(values | changes))
 
 
 def build_summary(**changes: Any) -> ProfileSummary:

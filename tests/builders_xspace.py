@@ -21,10 +21,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
+from marin_profile.analysis.collectives.matching import MergedCollectives
 from marin_profile.analysis.device_ops import HostDevices
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.host import HostPart, analyse_host
 from marin_profile.assemble import CaptureFacts, SourceFile, assemble
+from marin_profile.assemble.communication import merged_collectives
 from marin_profile.capture.sources import resolve
 from marin_profile.events.timeline import Timeline
 from marin_profile.pipeline import SummarizeOptions, summarize_capture
@@ -526,8 +528,10 @@ class Space:
     def devices(self) -> HostDevices:
         return find_devices(self.timeline(), "")
 
-    def analyse(self, *, warmup_steps: int = 1, older_mode: str | None = None) -> HostPart:
-        return analyse_host(self.timeline(), "", warmup_steps=warmup_steps, older_mode=older_mode)
+    def analyse(
+        self, *, host: str = "", warmup_steps: int = 1, older_mode: str | None = None
+    ) -> HostPart:
+        return analyse_host(self.timeline(), host, warmup_steps=warmup_steps, older_mode=older_mode)
 
     def write(self, path: Path, shuffle: int | None = None) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -541,6 +545,16 @@ def read_bytes(content: bytes, path: str = "x.xplane.pb") -> Timeline:
         stream.write(content)
         stream.seek(0)
         return read_xplane(stream, path=path)
+
+
+def collectives_of(*spaces: Space, warmup_steps: int = 1) -> MergedCollectives:
+    """The collectives of the spaces as the hosts "host-0", "host-1", ... of one capture."""
+    parts = [
+        space.analyse(host=f"host-{index}", warmup_steps=warmup_steps)
+        for index, space in enumerate(spaces)
+    ]
+    steady = all(device.steady is not None for part in parts for device in part.devices)
+    return merged_collectives(parts, steady=steady)
 
 
 STAMP = "2026_01_02_03_04_05"

@@ -10,6 +10,8 @@ from marin_profile.analysis.advice import Findings, Gaps, candidates
 CALM = Findings(
     window="steady",
     exposed_communication=0.0,
+    exposed_wait=0.0,
+    straggler=None,
     worst_collective=None,
     host_transfer=0.0,
     worst_transfer=None,
@@ -141,3 +143,34 @@ def test_evidence_holds_the_numbers():
     assert "35.0 %" in text
     assert "10.0 %" in text
     assert not any(character.isdigit() for character in found.rationale + found.title)
+
+
+def test_the_wait_for_a_straggler_is_its_own_finding():
+    late = dataclasses.replace(
+        CALM,
+        exposed_communication=0.16,
+        worst_collective=("all-reduce", 0.16, 0.0),
+        exposed_wait=0.35,
+        straggler=("host-1", 0.3),
+    )
+    straggler, communication = candidates(late)
+    assert (straggler.id, straggler.title) == ("straggler", "Find out why host-1 arrives late")
+    assert straggler.share == 0.3
+    assert straggler.evidence == (
+        "wait for host-1: 30.0 % of device time",
+        "all waits for the last to arrive: 35.0 %",
+    )
+    assert communication.id == "exposed-communication"
+    assert communication.evidence[-1] == "already taken off: the wait for host-1, 30.0 %"
+
+
+def test_waits_without_a_straggler_are_evidence():
+    (found,) = candidates(
+        dataclasses.replace(
+            CALM,
+            exposed_communication=0.4,
+            worst_collective=("all-reduce", 0.4, 0.0),
+            exposed_wait=0.25,
+        )
+    )
+    assert found.evidence[-1] == "of it waiting for the last to arrive: 25.0 %"

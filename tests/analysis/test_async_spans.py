@@ -26,7 +26,7 @@ def test_a_pair_is_one_span():
     tpu.op("all-gather-done.3", 81, 19, category="all-gather-done")
     assert spans(space) == [("all-gather", 0, 100)]
     part = space.analyse()
-    (row,) = part.collectives
+    (row,) = part.collectives.totals
     assert (row.kind, row.count, row.duration // US) == ("all-gather", 1, 100)
     # The fusion hides 80 of the 100.
     assert (row.overlapped // US, row.exposed // US) == (80, 20)

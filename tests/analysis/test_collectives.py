@@ -2,8 +2,9 @@
 
 import pytest
 
-from builders_xspace import US, Space
-from marin_profile.analysis.collectives import bandwidth, bus_factor, merge_collectives
+from builders_xspace import US, Space, collectives_of
+from marin_profile.analysis.collectives.bandwidth import bus_factor
+from marin_profile.analysis.collectives.matching import MergedCollectives, bandwidth
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def collective(
 
 
 def row(space: Space):
-    (found,) = space.analyse().collectives
+    (found,) = collectives_of(space).rows
     return found
 
 
@@ -100,7 +101,7 @@ def test_kinds_and_group_sizes_are_rows():
         groups = "{{" + ",".join(map(str, range(size))) + "}}"
         text = f"%x.{index} = f32[8]{{0}} {kind}(f32[8]{{0}} %p), replica_groups={groups}"
         tpu.op(f"x.{index}", index * 10, 5 + index, category=kind, long_name=text)
-    rows = merge_collectives(space.analyse().collectives)
+    rows = collectives_of(space).rows
     assert [(row.kind, row.group_size, row.duration // US) for row in rows] == [
         ("all-gather", 4, 7),
         ("all-reduce", 4, 6),
@@ -108,14 +109,18 @@ def test_kinds_and_group_sizes_are_rows():
     ]
 
 
-def test_merging_hosts_adds_up_and_unknown_stays_unknown():
-    known = row(collective("f32[8]{0}", "all-reduce", durations=(10, 12)))
-    unknown = row(collective("token[]", "all-reduce", durations=(10, 12)))
-    (both,) = merge_collectives([known, known])
-    assert (both.count, both.payload, both.wire) == (4, 128, 40 * US)
-    (mixed,) = merge_collectives([known, unknown])
-    assert mixed.payload is None
-    assert bandwidth(mixed) == (None, None)
+def test_bytes_that_are_not_known_stay_unknown():
+    space = collective("f32[8]{0}", "all-reduce", durations=(10, 12))
+    space.planes[0].op(
+        "y.1",
+        20,
+        5,
+        category="all-reduce",
+        long_name="%y.1 = token[] all-reduce(f32[1] %p), replica_groups={{0,1,2,3}}",
+    )
+    found = row(space)
+    assert (found.count, found.payload) == (3, None)
+    assert bandwidth(found) == (None, None)
 
 
 def test_runtime_name_and_hlo_name_are_one_kind():
@@ -123,14 +128,14 @@ def test_runtime_name_and_hlo_name_are_one_kind():
     space = Space()
     tpu = space.tpu(0)
     tpu.op("reduce-scatter.12", 0, 5).op("reduce-scatter-start", 10, 5)
-    (found,) = space.analyse().collectives
+    (found,) = collectives_of(space).rows
     assert (found.kind, found.count, found.duration // US) == ("reduce-scatter", 2, 10)
 
 
 def test_no_collectives_no_rows():
     space = Space()
     space.tpu(0).op("fusion.1", 0, 5)
-    assert space.analyse().collectives == []
+    assert collectives_of(space) == MergedCollectives()
 
 
 def test_nccl_kernels_are_rows_too():
@@ -150,7 +155,7 @@ def test_halves_without_a_partner_count_once():
     for at in (0, 100, 200):
         tpu.op("collective-permute-start.3", at, 1, category="collective-permute-start")
         tpu.op("collective-permute-done.9", at + 90, 1, category="collective-permute-done")
-    (row,) = space.analyse().collectives
+    (row,) = collectives_of(space).rows
     assert row.count == 3
 
 
@@ -165,7 +170,7 @@ def test_wait_is_within_a_group():
             long_name="%all-reduce.1 = f32[1000] all-reduce(f32[1000] %x), "
             "replica_groups={{0,1},{2,3}}",
         )
-    (row,) = space.analyse().collectives
+    (row,) = collectives_of(space).rows
     assert (row.group_size, row.wire, row.wait) == (2, 200 * US, 20 * US)
     algorithm, _ = bandwidth(row)
     assert algorithm == pytest.approx(4 * 4000 / 200e-6 / 1e9)

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from marin_profile.events.replica_groups import (
+    columns_of_groups,
+    columns_of_pairs,
     groups_in_text,
-    groups_of_captured,
     iota_groups,
     mesh_groups,
+    pairs_in_text,
 )
 
 
@@ -44,9 +46,51 @@ def test_groups_along_mesh_axes():
     assert mesh_groups([8], [3]) == ()
 
 
-def test_who_of_the_captured_meets():
-    assert groups_of_captured(((0, 1, 2, 3),), [0, 1]) == [[0, 1]]
-    assert groups_of_captured(((0, 2), (1, 3)), [0, 1, 2, 3]) == [[0, 2], [1, 3]]
-    # Half of the devices are on another host: nobody knows who meets whom here.
-    assert groups_of_captured(((0, 4), (1, 5), (2, 6), (3, 7)), [0, 1, 2, 3]) is None
-    assert groups_of_captured((), [0, 1]) is None
+def on_host(host: int, *ordinals: int) -> list[tuple[int, int]]:
+    return [(host, ordinal) for ordinal in ordinals]
+
+
+TWO_HOSTS = on_host(0, 0, 1) + on_host(1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "captured", "expected"),
+    [
+        # Two of four: who is missing does not matter where all meet.
+        (((0, 1, 2, 3),), on_host(0, 0, 1), [(0, 1, -1, -1)]),
+        (((0, 2), (1, 3)), on_host(0, 0, 1, 2, 3), [(0, 2), (1, 3)]),
+        (((0, 2), (1, 3)), TWO_HOSTS, [(0, 2), (1, 3)]),
+        (((0, 1), (2, 3)), TWO_HOSTS, [(0, 1), (2, 3)]),
+        # Half of the devices are on another host: nobody knows who meets whom here.
+        (((0, 4), (1, 5), (2, 6), (3, 7)), on_host(0, 0, 1, 2, 3), None),
+        # Each host runs a program of its own.
+        (((0, 1),), TWO_HOSTS, [(0, 1), (2, 3)]),
+        (((1, 0),), TWO_HOSTS, [(1, 0), (3, 2)]),
+        (((0, 1),), on_host(0, 0, 1, 2), None),
+        ((), on_host(0, 0, 1), None),
+    ],
+)
+def test_who_of_the_captured_meets(groups, captured, expected):
+    assert columns_of_groups(groups, captured) == expected
+
+
+@pytest.mark.parametrize(
+    ("pairs", "captured", "expected"),
+    [
+        (((0, 1), (1, 0)), on_host(0, 0, 1), [(0, 1), (1, 0)]),
+        (((2, 3),), on_host(0, 0, 1, 2, 3), [(2, 3)]),
+        (((0, 5),), on_host(0, 0, 1), None),
+        (((0, 2), (1, 3)), TWO_HOSTS, [(0, 2), (1, 3)]),
+        (((0, 1),), TWO_HOSTS, [(0, 1), (2, 3)]),
+        (((0, 2),), TWO_HOSTS, None),
+        ((), on_host(0, 0), None),
+    ],
+)
+def test_between_whom_of_the_captured_a_permute_moves(pairs, captured, expected):
+    assert columns_of_pairs(pairs, captured) == expected
+
+
+def test_pairs_in_an_hlo_text():
+    text = "collective-permute(%x), channel_id=1, source_target_pairs={{0,1},{1,2},{2,0}}, x=1"
+    assert pairs_in_text(text) == ((0, 1), (1, 2), (2, 0))
+    assert pairs_in_text("source_target_pairs={}") == ()

@@ -14,6 +14,7 @@ from builders_summary import (
     gap,
     group,
     hot_op,
+    late_host,
     ledger,
     no_steps,
     stats,
@@ -73,6 +74,64 @@ def test_every_quantity_has_a_unit() -> None:
         assert _quantities(answered.get("results", [])) - named_by_value <= set(
             answered.get("units", {})
         ), query.name
+
+
+# stragglers
+
+
+def test_who_is_late_and_what_that_costs() -> None:
+    answered = ask("which host is slow?", late_host())
+    assert answered["basis"] == "stragglers: steady, collectives: capture"
+    whole, reduced, late, punctual, device, other = answered["results"]
+    assert whole == {
+        "record": "whole",
+        "exposed_communication_duration": 1600.0,
+        "exposed_wait_duration": 300.0,
+        "exposed_wait_share": 0.1875,
+        "stragglers": ["host1"],
+        "wait_for_stragglers": 300.0,
+        "wait_for_stragglers_share": 0.0375,
+        "is_lower_bound": False,
+    }
+    assert (reduced["collective"], reduced["wait_duration"]) == ("all-reduce", 100.0)
+    assert reduced["wait_share"] == pytest.approx(100 / 2560)
+    assert (late["host"], late["is_straggler"], late["wait_caused"]) == ("host1", True, 400.0)
+    assert (punctual["host"], punctual["is_straggler"]) == ("host0", False)
+    assert (device["host"], device["delay_per_step"], device["arrived_last"]) == ("host1", 100.0, 8)
+    assert (other["wait"], other["wait_caused"]) == (400.0, 0.0)
+    assert "note" not in answered
+
+
+def test_of_one_kind_and_no_straggler() -> None:
+    calm = late_host()
+    calm = calm.model_copy(
+        update={
+            "stragglers": [
+                one.model_copy(update={"is_straggler": False}) for one in calm.stragglers
+            ],
+            "straggler_hosts": [],
+        }
+    )
+    answered = ask("how much of the all-gather is waiting?", calm)
+    assert [row["record"] for row in answered["results"]] == ["whole", "device", "device"]
+    assert answered["results"][0]["stragglers"] == []
+    assert answered["note"] == "No host and no device stands out."
+
+
+def test_without_known_partners_nobody_can_tell_who_is_late() -> None:
+    assert (
+        "which of the captured devices meet"
+        in ask("are there stragglers?")["cannot_answer"]["reason"]
+    )
+    silent = build_summary(collectives=[], communication_ops=[])
+    assert "No collective" in ask("are there stragglers?", silent)["cannot_answer"]["reason"]
+
+
+def test_communication_says_how_much_of_it_is_waiting() -> None:
+    (row,) = rows("is communication or compute dominating?", late_host())
+    assert row["wait"]["exposed_wait_share"] == 0.1875
+    assert row["wait"]["stragglers"] == ["host1"]
+    assert rows("is communication or compute dominating?")[0]["wait"] is None
 
 
 # top_ops

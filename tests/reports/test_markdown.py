@@ -11,6 +11,7 @@ from builders_summary import (
     build_v1_summary,
     gap,
     hot_op,
+    late_host,
     ledger,
     no_steps,
     region,
@@ -244,3 +245,31 @@ def test_a_warning_is_said_once() -> None:
     report = render_markdown(build_summary(trace_overview=overview, hosts=[host]))
     assert report.count(warning) == 1
     assert "- Warning: host0: another" in report
+
+
+def test_who_is_late_stands_in_the_first_paragraph_and_has_a_section() -> None:
+    report = render_markdown(late_host())
+    assert report.splitlines()[2].endswith("3.8 % is waiting in collectives for host1.")
+    section = sections(report)["Stragglers"]
+    assert "Of 1.60 ms of exposed communication, 300.00 us (18.8 %) is waiting" in section
+    assert "Straggler: `host1`; the wait for it is 3.8 % of all device time." in section
+    assert "| `host1` | 1 | 0 us | 400.00 us | 100.00 us | n/a | yes |" in section
+    assert "| `host0 /device:TPU:0` | 0 of 8 | 400.00 us | 0 us | 0 us | n/a | no |" in section
+    assert "Stragglers" not in sections(render_markdown(build_summary()))
+
+
+def test_bounds_and_missing_members_are_called_so() -> None:
+    seen = [
+        one.model_copy(
+            update={
+                "group_size": 8,
+                "members_seen": 4,
+                "wait_is_lower_bound": True,
+                "bandwidth_is_lower_bound": True,
+            }
+        )
+        for one in build_summary().collectives[:1]
+    ]
+    section = sections(render_markdown(build_summary(collectives=seen)))["Collectives"]
+    assert "| 4 of 8 seen |" in section
+    assert "| at least 100.00 us | at least 50.00 GB/s | at least 50.00 GB/s |" in section

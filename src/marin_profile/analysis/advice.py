@@ -42,7 +42,9 @@ class Findings:
     """All figures are of the headline window; shares of device time (or of op time), in 0..1."""
 
     window: str
-    exposed_communication: float
+    exposed_communication: float  # less the wait for stragglers
+    exposed_wait: float  # of all exposed communication: waiting for the last to arrive
+    straggler: tuple[str, float] | None  # who, and the exposed wait for them
     worst_collective: tuple[str, float, float] | None  # kind, exposed share, overlapped share
     host_transfer: float
     worst_transfer: tuple[str, float] | None
@@ -80,20 +82,47 @@ def _communication(f: Findings) -> Candidate | None:
     if f.exposed_communication < EXPOSED_COMMUNICATION or f.worst_collective is None:
         return None
     kind, exposed, overlapped = f.worst_collective
+    evidence = [
+        f"exposed communication: {_percent(f.exposed_communication)} of device time",
+        f"{kind}: {_percent(exposed)} exposed, {_percent(overlapped)} overlapped",
+    ]
+    if f.straggler is not None:
+        name, share = f.straggler
+        evidence.append(f"already taken off: the wait for {name}, {_percent(share)}")
+    elif f.exposed_wait:
+        evidence.append(f"of it waiting for the last to arrive: {_percent(f.exposed_wait)}")
     return Candidate(
         "exposed-communication",
         f"Hide or shrink {kind}",
         "Devices wait for collectives that no compute covers.",
-        (
-            f"exposed communication: {_percent(f.exposed_communication)} of device time",
-            f"{kind}: {_percent(exposed)} exposed, {_percent(overlapped)} overlapped",
-        ),
+        tuple(evidence),
         (
             "Let XLA overlap collectives with compute (latency-hiding scheduler, async pairs).",
             "Check the sharding: fewer or larger collectives, a mesh axis that fits the network.",
-            "If one device arrives late (see step time per device), look for uneven work first.",
+            "Where much of it is waiting, look for uneven work between devices first.",
         ),
         f.exposed_communication,
+    )
+
+
+def _straggler(f: Findings) -> Candidate | None:
+    if f.straggler is None or f.straggler[1] <= 0:
+        return None
+    name, share = f.straggler
+    return Candidate(
+        "straggler",
+        f"Find out why {name} arrives late",
+        "The other devices wait for it in collectives; the network is not to blame for that time.",
+        (
+            f"wait for {name}: {_percent(share)} of device time",
+            f"all waits for the last to arrive: {_percent(f.exposed_wait)}",
+        ),
+        (
+            "Compare its compute time, idle time and host work with the others'.",
+            "Look at what runs beside it on that machine, at its clocks and temperature, its data.",
+            "If it is another one in the next capture, look for uneven work instead.",
+        ),
+        share,
     )
 
 
@@ -235,6 +264,7 @@ def _attribution(f: Findings) -> Candidate | None:
 
 RULES: tuple[Callable[[Findings], Candidate | None], ...] = (
     _communication,
+    _straggler,
     _host_transfer,
     _idle,
     _gap,

@@ -2,7 +2,8 @@
 
 Contract: one span per operation; a start or done without its partner (the capture cut it) makes no
 span. Spans are on the device clock. Where the op line has no such pair, the async line's own event
-serves, placed on the device clock by its neighbours on the op line.
+serves, placed on the device clock by its neighbours on the op line; where the op line has one half
+of the pair, that half is the event's own end or start.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _NUMBERED = re.compile(r"^(.*?)(-start|-done)((?:\.\d+)?)$")
 
 @dataclass(frozen=True)
 class AsyncSpans:
-    """Columns, one row per span, by start. start_at and done_at index the device's op columns; both
-    are -1 for a span that the async line gave. `op` indexes the facts that carry the kind."""
+    """Columns, one row per span, by start. start_at and done_at index the device's op columns, -1
+    where the async line gave that end. `op` indexes the facts that carry the kind."""
 
     start: Int64s
     end: Int64s
@@ -60,10 +61,10 @@ def _paired(facts: tuple[OpFacts, ...], device: DeviceOps) -> AsyncSpans:
     for done in used:
         start = start_of(facts[done], starts) if facts[done].op_class.role == "done" else None
         if start is not None:
-            start_at, done_at = _match(
-                device.start, np.flatnonzero(device.op == start), np.flatnonzero(device.op == done)
-            )
-            found.append((start_at, done_at, done))
+            starts_at = np.flatnonzero(device.op == start)
+            dones_at = np.flatnonzero(device.op == done)
+            first, second = _match(device.start[starts_at], device.start[dones_at])
+            found.append((starts_at[first], dones_at[second], done))
     if not found:
         return _no_spans()
     start_at = np.concatenate([row[0] for row in found])
@@ -86,42 +87,76 @@ def start_of(done: OpFacts, starts: Mapping[tuple[str, str, int | None], int]) -
     return starts.get((name, done.module, done.program_id))
 
 
-def _match(start: Int64s, start_at: Int64s, done_at: Int64s) -> tuple[Int64s, Int64s]:
-    """First in, first out: several may be in flight. Dones before the first start ended what began
-    before the capture; if that does not fit, each done ends the latest start before it."""
-    if not len(start_at) or not len(done_at):
-        return start_at[:0], done_at[:0]
-    ended = done_at[start[done_at] >= start[start_at[0]]]
-    count = min(len(start_at), len(ended))
-    if (start[start_at[:count]] <= start[ended[:count]]).all():
-        return start_at[:count], ended[:count]
-    latest = np.searchsorted(start[start_at], start[done_at], side="right") - 1
+def _match(starts: Int64s, dones: Int64s) -> tuple[Int64s, Int64s]:
+    """Which start (an index into ascending times) each done ends. First in, first out: several may
+    be in flight. Dones before the first start ended what began before the capture; if that does not
+    fit, each done ends the latest start before it."""
+    nothing = np.zeros(0, np.int64)
+    if not len(starts) or not len(dones):
+        return nothing, nothing
+    ended = np.flatnonzero(dones >= starts[0])
+    count = min(len(starts), len(ended))
+    if (starts[:count] <= dones[ended[:count]]).all():
+        return np.arange(count), ended[:count]
+    latest = np.searchsorted(starts, dones, side="right") - 1
     fresh = np.ones(len(latest), np.bool_)
     fresh[1:] = latest[1:] != latest[:-1]
-    usable = fresh & (latest >= 0)
-    return start_at[latest[usable]], done_at[usable]
+    usable = np.flatnonzero(fresh & (latest >= 0))
+    return latest[usable], usable
 
 
 def _from_async_line(
     timeline: Timeline, facts: tuple[OpFacts, ...], device: DeviceOps, paired: set[str]
 ) -> AsyncSpans:
-    rows = device.async_rows
-    lone = np.array(
-        [
-            row
-            for row in rows.tolist()
-            if facts[timeline.op[row]].hlo_op not in paired
-            and facts[timeline.op[row]].name not in paired
-        ],
-        np.int64,
+    is_lone = np.array(
+        [fact.hlo_op not in paired and fact.name not in paired for fact in facts], np.bool_
     )
+    lone = device.async_rows[is_lone[timeline.op[device.async_rows]]]
     if not len(lone):
         return _no_spans()
     start = device.to_device_clock(timeline.start[lone])
+    end = start + timeline.duration[lone]
+    op = timeline.op[lone].astype(np.int64)
     nowhere = np.full(len(lone), -1, np.int64)
-    return AsyncSpans(
-        start, start + timeline.duration[lone], timeline.op[lone].astype(np.int64), nowhere, nowhere
-    )
+    spans = AsyncSpans(start, end, op, nowhere, nowhere.copy())
+    _take_halves(facts, device, spans)
+    return spans
+
+
+def _take_halves(facts: tuple[OpFacts, ...], device: DeviceOps, spans: AsyncSpans) -> None:
+    """Let the halves on the op line end or start the spans of the async line that they belong to:
+    `spans` is changed in place."""
+    shown = {
+        (_as_start(facts[op].hlo_op or facts[op].name), facts[op].program_id): op
+        for op in distinct(spans.op, len(facts)).tolist()
+    }
+    in_order = np.argsort(spans.start, kind="stable")
+    op_of = spans.op.copy()
+    for half in distinct(device.op, len(facts)).tolist():
+        fact = facts[half]
+        role = fact.op_class.role
+        if role not in ("start", "done"):
+            continue
+        names = (*fact.operands, _as_start(fact.name)) if role == "done" else (fact.name,)
+        found = [shown[name, fact.program_id] for name in names if (name, fact.program_id) in shown]
+        if not found:
+            continue
+        row = in_order[op_of[in_order] == found[0]]
+        at = np.flatnonzero(device.op == half)
+        if role == "done":
+            of_span, of_half = _match(spans.start[row], device.start[at])
+            spans.done_at[row[of_span]] = at[of_half]
+            spans.end[row[of_span]] = device.end[at[of_half]]
+            spans.op[row[of_span]] = half
+        else:
+            of_half, of_span = _match(device.start[at], spans.end[row])
+            spans.start_at[row[of_span]] = at[of_half]
+            spans.start[row[of_span]] = device.start[at[of_half]]
+
+
+def _as_start(name: str) -> str:
+    match = _NUMBERED.match(name)
+    return f"{match.group(1)}-start{match.group(3)}" if match else name
 
 
 def _no_spans() -> AsyncSpans:

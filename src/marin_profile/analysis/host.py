@@ -14,7 +14,7 @@ import numpy as np
 
 from marin_profile.analysis.async_spans import find_spans
 from marin_profile.analysis.breakdown_v1 import older_breakdown
-from marin_profile.analysis.collectives import CollectiveTotals, collective_totals
+from marin_profile.analysis.collectives.instances import HostCollectives, host_collectives
 from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
@@ -76,8 +76,8 @@ class HostPart:
     account: AccountWindows | None
     step_terms: Mapping[str, tuple[int, ...]]
     ops: list[OpTotals]
-    collectives: list[CollectiveTotals]
     transfers: list[TransferTotals]
+    collectives: HostCollectives
     gaps: list[GapTotals]
     empty_devices: tuple[str, ...]
     lines_not_analysed: tuple[str, ...]
@@ -166,7 +166,7 @@ def analyse_host(
         step_terms=_summed_terms(terms),
         ops=merge_op_totals(ops),
         transfers=merge_transfers(transfers),
-        collectives=collective_totals(found, spans, compute),
+        collectives=host_collectives(found, spans, compute, steps, steady),
         gaps=gap_totals(found, steady, in_account),
         empty_devices=found.empty_devices,
         lines_not_analysed=found.lines_not_analysed,

@@ -24,7 +24,7 @@ from marin_profile.events.classify import (
     kind_group,
     shape_signature,
 )
-from marin_profile.events.replica_groups import Groups, groups_in_text
+from marin_profile.events.replica_groups import Groups, groups_in_text, pairs_in_text
 from marin_profile.events.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
 from marin_profile.events.timeline import HloInstruction, Int64s, Op, Timeline
 
@@ -49,6 +49,7 @@ class OpFacts:
     bytes_accessed: int | None
     operands: tuple[str, ...]
     replica_groups: Groups
+    source_target_pairs: Groups
     has_hlo: bool
 
     @property
@@ -181,6 +182,8 @@ def _facts(op: Op, instruction: HloInstruction | None, stream: str | None) -> Op
         operands=_operands(op, instruction),
         replica_groups=groups_in_text(op.long_name)
         or (instruction.replica_groups if instruction else ()),
+        source_target_pairs=pairs_in_text(op.long_name)
+        or (instruction.source_target_pairs if instruction else ()),
         has_hlo=bool(op.hlo_op or op.long_name or op.category),
     )
 

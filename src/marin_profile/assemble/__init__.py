@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_profile import schema
-from marin_profile.analysis.collectives import merge_collectives
 from marin_profile.analysis.gaps import merge_gaps
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.ops import merge_op_totals
@@ -20,6 +19,9 @@ from marin_profile.assemble.communication import (
     communication_ops,
     gap_contexts,
     gap_row,
+    merged_collectives,
+    straggler_hosts,
+    stragglers,
     transfer,
 )
 from marin_profile.assemble.context import CaptureFacts, Context, SourceFile
@@ -64,6 +66,7 @@ def assemble(
 ) -> schema.ProfileSummary:
     """Merge the hosts of one capture. At least one part must hold device work."""
     devices = tuple((part, device) for part in parts for device in part.devices)
+    steady = all(device.steady is not None for _, device in devices)
     context = Context(
         parts=parts,
         devices=devices,
@@ -71,13 +74,14 @@ def assemble(
         ops=merge_op_totals(op for part in parts for op in part.ops),
         gaps=merge_gaps(gap for part in parts for gap in part.gaps),
         transfers=merge_transfers(row for part in parts for row in part.transfers),
-        collectives=merge_collectives(row for part in parts for row in part.collectives),
-        steady=all(device.steady is not None for _, device in devices),
+        collectives=merged_collectives(parts, steady=steady),
+        steady=steady,
     )
     breakdown = time_breakdown(context, breakdown_mode)
     roofline = roofline_section(context)
     step_time = step_time_section(context)
     coverage = coverage_section(context)
+    late = stragglers(context), straggler_hosts(context)
     profiling = profiling_section(facts.contexts)
     warnings = warnings_section(context, facts, coverage, profiling)
     return schema.ProfileSummary(
@@ -103,12 +107,14 @@ def assemble(
         gap_before_ops=[gap_row(context, gap) for gap in context.gaps],
         hierarchical_regions=regions(context),
         gap_region_contexts=gap_contexts(context),
-        optimization_candidates=advice_section(context, step_time, coverage),
+        optimization_candidates=advice_section(context, step_time, coverage, late),
         device_ledger=device_ledger(context),
         step_account=step_account(context),
         op_groups=op_groups(context),
-        collectives=[collective(row) for row in context.collectives],
         transfers=[transfer(row) for row in context.transfers],
+        collectives=[collective(row) for row in context.collectives.rows],
+        stragglers=late[0],
+        straggler_hosts=late[1],
         roofline=roofline,
         hosts=hosts_section(context, facts),
         coverage=coverage,
@@ -117,6 +123,8 @@ def assemble(
             **dict.fromkeys(WHOLE_CAPTURE_LISTS, schema.CAPTURE),
             "time_breakdown": breakdown.basis or schema.CAPTURE,
             "optimization_candidates": context.window,
+            "stragglers": context.window,
+            "straggler_hosts": context.window,
         },
     )
 

@@ -1,12 +1,22 @@
-"""Collectives, transfers and the gaps before ops."""
+"""Collectives, who waits in them for whom, transfers, and the gaps before ops."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from marin_profile import schema
-from marin_profile.analysis.collectives import CollectiveTotals, bandwidth
+from marin_profile.analysis.collectives.matching import (
+    CollectiveTotals,
+    HostShare,
+    MergedCollectives,
+    bandwidth,
+    merge_collectives,
+)
+from marin_profile.analysis.collectives.stragglers import HostWaits, judge_devices, judge_hosts
 from marin_profile.analysis.gaps import GapTotals
+from marin_profile.analysis.host import HostPart
+from marin_profile.analysis.planes import natural_order
 from marin_profile.analysis.transfers import TransferTotals
 from marin_profile.assemble.context import Context, us, us_or_none
 from marin_profile.events.classify import V1_COLLECTIVES
@@ -17,7 +27,7 @@ def communication_ops(context: Context) -> list[schema.CommunicationOp]:
     duration: Counter[str] = Counter()
     exposed: Counter[str] = Counter()
     overlapped: Counter[str] = Counter()
-    for row in context.collectives:
+    for row in context.collectives.rows:
         name = V1_COLLECTIVES.get(row.kind, row.kind)
         count[name] += row.count
         duration[name] += row.duration
@@ -45,13 +55,18 @@ def collective(row: CollectiveTotals) -> schema.Collective:
         collective=row.kind,
         group_size=row.group_size,
         count=row.count,
+        instances=row.instances,
+        groups=row.groups,
+        members_seen=row.members_seen,
         bytes=row.payload,
         duration=us(row.duration),
         exposed_duration=us(row.exposed),
         overlapped_duration=us(row.overlapped),
         wait_duration=us_or_none(row.wait),
+        wait_is_lower_bound=row.wait_is_lower_bound,
         algorithm_gbps=algorithm,
         bus_gbps=bus,
+        bandwidth_is_lower_bound=algorithm is not None and row.wire_is_upper_bound,
     )
 
 
@@ -66,6 +81,63 @@ def transfer(row: TransferTotals) -> schema.Transfer:
         gbps=row.gbps,
         throughput_gbps=row.throughput_gbps,
     )
+
+
+def merged_collectives(parts: Sequence[HostPart], *, steady: bool) -> MergedCollectives:
+    """Hosts in the order of their names: so their devices are numbered in a job."""
+    ordered = sorted(parts, key=lambda part: natural_order(part.host))
+    return merge_collectives(
+        [HostShare(part.host, part.collectives, part.steps) for part in ordered], steady=steady
+    )
+
+
+def straggler_hosts(context: Context) -> list[schema.StragglerHost]:
+    steps = len(context.kept_steps) if context.steady else 0
+    return [
+        schema.StragglerHost(
+            host=row.host,
+            devices=row.devices,
+            wait=us(row.wait),
+            wait_caused=us(row.wait_caused),
+            delay_per_step=_per_step(row.verdict.delay, steps),
+            is_straggler=row.verdict.is_straggler,
+            z=row.verdict.z,
+        )
+        for row in sorted(_host_waits(context), key=lambda row: (-row.wait_caused, row.host))
+    ]
+
+
+def stragglers(context: Context) -> list[schema.Straggler]:
+    members = context.collectives.members
+    verdicts = judge_devices(members, _host_waits(context), context.window_length)
+    steps = len(context.kept_steps) if context.steady else 0
+    rows = [
+        schema.Straggler(
+            device=member.device,
+            host=member.host,
+            instances=member.instances,
+            arrived_last=member.arrived_last,
+            wait=us(member.wait),
+            exposed_wait=us(member.exposed_wait),
+            wait_caused=us(member.wait_caused),
+            exposed_wait_caused=us(member.exposed_wait_caused),
+            wait_is_lower_bound=context.collectives.waits_are_lower_bounds,
+            delay_per_step=_per_step(verdict.delay, steps),
+            is_straggler=verdict.is_straggler,
+            with_its_host=verdict.with_its_host,
+            z=verdict.z,
+        )
+        for member, verdict in zip(members, verdicts, strict=True)
+    ]
+    return sorted(rows, key=lambda row: (-row.wait_caused, row.host, natural_order(row.device)))
+
+
+def _host_waits(context: Context) -> list[HostWaits]:
+    return judge_hosts(context.collectives.members, context.window_length)
+
+
+def _per_step(delay: float | None, steps: int) -> float | None:
+    return us(delay / steps) if delay is not None and steps else None
 
 
 def gap_row(context: Context, gap: GapTotals) -> schema.GapBeforeOp:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from marin_profile import schema
-from marin_profile.analysis.collectives import CollectiveTotals
+from marin_profile.analysis.collectives.matching import MergedCollectives
 from marin_profile.analysis.gaps import GapTotals
 from marin_profile.analysis.host import DevicePart, HostPart
 from marin_profile.analysis.ledger import Ledger
@@ -55,8 +55,8 @@ class Context:
     steps: MergedSteps
     ops: list[OpTotals]
     gaps: list[GapTotals]
-    collectives: list[CollectiveTotals]
     transfers: list[TransferTotals]
+    collectives: MergedCollectives
     steady: bool
 
     @property
@@ -77,6 +77,12 @@ class Context:
 
     def headline(self, device: DevicePart) -> Ledger:
         return device.steady if self.steady and device.steady else device.capture
+
+    @property
+    def window_length(self) -> int:
+        """The headline window of one device, the mean over devices."""
+        ledgers = [self.headline(device) for device in self.main_devices]
+        return sum(ledger.end - ledger.start for ledger in ledgers) // max(1, len(ledgers))
 
     @property
     def periods(self) -> int:

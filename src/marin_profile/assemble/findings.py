@@ -15,8 +15,12 @@ from marin_profile.events.scopes import RECOMPUTE
 
 
 def advice_section(
-    context: Context, step_time: schema.StepTime, coverage: schema.Coverage
+    context: Context,
+    step_time: schema.StepTime,
+    coverage: schema.Coverage,
+    late: tuple[list[schema.Straggler], list[schema.StragglerHost]],
 ) -> list[schema.OptimizationCandidate]:
+    """`late`: the devices and the hosts with their verdicts."""
     return [
         schema.OptimizationCandidate(
             candidate_id=candidate.id,
@@ -25,17 +29,24 @@ def advice_section(
             evidence=[*candidate.evidence],
             suggestions=[*candidate.suggestions],
         )
-        for candidate in advice.candidates(_findings(context, step_time, coverage))
+        for candidate in advice.candidates(_findings(context, step_time, coverage, late))
     ]
 
 
 def _findings(
-    context: Context, step_time: schema.StepTime, coverage: schema.Coverage
+    context: Context,
+    step_time: schema.StepTime,
+    coverage: schema.Coverage,
+    late: tuple[list[schema.Straggler], list[schema.StragglerHost]],
 ) -> advice.Findings:
     ledgers = [context.headline(device) for device in context.main_devices]
     window = sum(ledger.end - ledger.start for ledger in ledgers) or 1
     op_time = sum(map(context.op_time, context.main_ops)) or 1
-    exposed = _summed(ledger.exposed_by_kind for ledger in ledgers)
+    for_stragglers = _wait_for_stragglers(context, late[0])
+    exposed = {
+        kind: value - for_stragglers.get(kind, 0)
+        for kind, value in _summed(ledger.exposed_by_kind for ledger in ledgers).items()
+    }
     overlapped = _summed(ledger.overlapped_by_kind for ledger in ledgers)
     transfers = _summed(ledger.transfer_by_kind for ledger in ledgers)
     host_transfers = {kind: value for kind, value in transfers.items() if kind in HOST_KINDS}
@@ -49,7 +60,16 @@ def _findings(
     period = step_time.period or schema.DurationStats(count=0)
     return advice.Findings(
         window=context.window,
-        exposed_communication=sum(ledger.exposed_communication for ledger in ledgers) / window,
+        exposed_communication=(
+            sum(ledger.exposed_communication for ledger in ledgers) - sum(for_stragglers.values())
+        )
+        / window,
+        exposed_wait=sum(context.collectives.exposed_wait.values()) / window,
+        straggler=(
+            (", ".join(names), sum(for_stragglers.values()) / window)
+            if (names := schema.straggler_names(*late))
+            else None
+        ),
         worst_collective=None
         if worst is None
         else (worst[0], worst[1] / window, overlapped.get(worst[0], 0) / window),
@@ -74,6 +94,16 @@ def _findings(
         kept_steps=period.count,
         hlo_attributed=coverage.hlo_attributed_share,
     )
+
+
+def _wait_for_stragglers(context: Context, devices: list[schema.Straggler]) -> dict[str, int]:
+    """The exposed wait that stragglers cause, per kind of collective."""
+    late = {(one.host, one.device) for one in devices if one.is_straggler}
+    is_late = [(one.host, one.device) in late for one in context.collectives.members]
+    return {
+        kind: sum(value for value, counts in zip(caused, is_late, strict=True) if counts)
+        for kind, caused in context.collectives.exposed_wait_caused.items()
+    }
 
 
 def _summed(maps: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -16,6 +16,7 @@ Groups = tuple[tuple[int, ...], ...]
 MOST_DEVICES = 1 << 16
 
 _EXPLICIT = re.compile(r"replica_groups=\{(\{[\d,]*\}(?:,\{[\d,]*\})*)\}")
+_PAIRS = re.compile(r"source_target_pairs=\{(\{\d+,\d+\}(?:,\{\d+,\d+\})*)\}")
 _IOTA = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 
 
@@ -31,6 +32,13 @@ def groups_in_text(long_name: str) -> Groups:
         count, size = int(iota.group(1)), int(iota.group(2))
         return iota_groups(count, size, _numbers(iota.group(3)), _numbers(iota.group(4) or ""))
     return ()
+
+
+@cache
+def pairs_in_text(long_name: str) -> Groups:
+    """The (source, target) pairs of a permute in an HLO text; () if it names none."""
+    found = _PAIRS.search(long_name)
+    return tuple(_numbers(pair) for pair in found.group(1)[1:-1].split("},{")) if found else ()
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -71,17 +79,59 @@ def _transposed(dims: tuple[int, ...], permutation: tuple[int, ...]) -> list[int
     return ids
 
 
-def groups_of_captured(groups: Groups, captured: Sequence[int]) -> list[list[int]] | None:
-    """The positions in `captured` (logical ids of one host's devices, in order) that meet in each
-    group; None where it is not known who meets whom.
+def columns_of_groups(
+    groups: Groups, captured: Sequence[tuple[int, int]]
+) -> list[tuple[int, ...]] | None:
+    """Who of the captured devices meet: for each group the positions of its members in `captured`,
+    -1 for a member that was not captured; None where it is not known who meets whom.
 
-    It is known if there is one group, or if the captured devices are all there are.
+    `captured`: (host, ordinal on the host) of the devices that ran the op, in order. Logical ids
+    count the devices in this order. It is known who meets if there is one group, or if the devices
+    are all there are (of all hosts together, or of each host, which then has groups of its own).
     """
+    total = sum(map(len, groups))
+    by_host: dict[int, list[int]] = {}
+    for position, (host, _) in enumerate(captured):
+        by_host.setdefault(host, []).append(position)
+    if not total:
+        return None
+    if len(captured) > total:
+        if any(len(members) != total for members in by_host.values()):
+            return None
+        return [
+            tuple(members[place] for place in group)
+            for members in by_host.values()
+            for group in _places(groups)
+        ]
     if len(groups) == 1:
-        return [list(range(len(captured)))]
-    if not groups or sum(map(len, groups)) != len(captured):
+        return [(*range(len(captured)), *[-1] * (total - len(captured)))]
+    return _places(groups) if len(captured) == total else None
+
+
+def columns_of_pairs(
+    pairs: Groups, captured: Sequence[tuple[int, int]]
+) -> list[tuple[int, ...]] | None:
+    """The same for the pairs of a permute, in which a device may stand twice. Known if one host
+    holds all ids, or the ids reach as far as the devices of all hosts, or of each."""
+    if not pairs:
         return None
-    position = {device: at for at, device in enumerate(captured)}
-    if any(device not in position for group in groups for device in group):
+    reach = max(map(max, pairs)) + 1
+    hosts = [host for host, _ in captured]
+    if len(set(hosts)) == 1:
+        place = {ordinal: position for position, (_, ordinal) in enumerate(captured)}
+        if any(device not in place for pair in pairs for device in pair):
+            return None
+        return [tuple(place[device] for device in pair) for pair in pairs]
+    if len(captured) == reach:
+        return list(pairs)
+    if any(hosts.count(host) != reach for host in set(hosts)):
         return None
-    return [[position[device] for device in group] for group in groups]
+    firsts = [hosts.index(host) for host in dict.fromkeys(hosts)]
+    return [tuple(first + device for device in pair) for first in firsts for pair in pairs]
+
+
+def _places(groups: Groups) -> list[tuple[int, ...]]:
+    """Each id's place in the order of all ids."""
+    ids = sorted(device for group in groups for device in group)
+    place = {device: position for position, device in enumerate(ids)}
+    return [tuple(place[device] for device in group) for group in groups]

@@ -73,7 +73,8 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class HloInstruction:
-    """An instruction of an HLO proto: its opcode, scope path, result shape and operand names; of an
+    """An instruction of an HLO proto: its opcode, scope path, result shape, operand names, and
+    which devices it lets meet (groups, or a permute's pairs of source and target); of an
     asynchronous one what it wraps and on which thread that runs ("" where the proto does not say).
     """
 
@@ -82,6 +83,7 @@ class HloInstruction:
     shape: str = ""
     operands: tuple[str, ...] = ()
     replica_groups: Groups = ()
+    source_target_pairs: Groups = ()
     wrapped_opcode: str = ""
     execution_thread: str = ""
 

@@ -28,6 +28,7 @@ from marin_profile.queries import (
     regions,
     router,
     step_time,
+    stragglers,
     top_ops,
     transfers,
 )
@@ -42,6 +43,7 @@ QUERIES: tuple[Query, ...] = (
     top_ops.QUERY,
     collectives.QUERY,
     transfers.QUERY,
+    stragglers.QUERY,
     gap_before.QUERY,
     op_context.QUERY,
     regions.QUERY,

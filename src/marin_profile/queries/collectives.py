@@ -15,19 +15,24 @@ from marin_profile.schema import ProfileSummary
 
 
 class CollectiveRow(Row, frozen=True, kw_only=True):
-    """`wait_duration`: time spent waiting for the last device to arrive."""
+    """`wait_duration`: time spent waiting for the last device to arrive. `instances`: executions by
+    a group over all hosts; `members_seen`: how many of a group were captured."""
 
     collective: str
     group_size: Devices | None = None
     count: Count
+    instances: Count | None = None
+    members_seen: Devices | None = None
     total_duration: Microseconds
     avg_duration: Microseconds | None = None
     exposed_duration: Microseconds | None = None
     overlapped_duration: Microseconds | None = None
     wait_duration: Microseconds | None = None
+    wait_is_lower_bound: bool = False
     bytes: Bytes | None = None
     algorithm_gbps: GigabytesPerSecond | None = None
     bus_gbps: GigabytesPerSecond | None = None
+    bandwidth_is_lower_bound: bool = False
 
 
 def collective_rows(summary: ProfileSummary, kind: str | None = None) -> list[CollectiveRow]:

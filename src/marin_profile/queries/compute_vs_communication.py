@@ -1,9 +1,9 @@
 """Does compute or communication dominate, and which collective is the worst?
 
 Compute is the time with compute running; communication the *exposed* part, with no compute beside
-it. The worst collective is the kind with the most exposed time; all figures are of one window. A
-program without communication has no share to compare: the answer says "n/a", it does not divide by
-nothing.
+it; `wait` says how much of that is waiting for the last to arrive, and for whom. The worst
+collective is the kind with the most exposed time; all figures are of one window. A program without
+communication has no share to compare: the answer says "n/a", it does not divide by nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from marin_profile.base.units import Microseconds, Share, ShareOfCommunication
 from marin_profile.facts.device_time import NOT_STATED, DeviceTime, headline_time, ratio
 from marin_profile.facts.rows import Row
+from marin_profile.facts.waits import CommunicationWait, communication_wait
 from marin_profile.queries.collectives import CollectiveRow, collective_rows
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent
 from marin_profile.schema import ProfileSummary
@@ -41,6 +42,7 @@ class Comparison(Row, frozen=True, kw_only=True):
     unattributed_share: Share | None = None
     idle_share: Share | None = None
     communication: str
+    wait: CommunicationWait | None = None
     worst_collective: WorstCollective | CollectiveRow | None = None
 
 
@@ -55,7 +57,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             "idle": time.idle_duration,
         }
         overlapped = time.overlapped_communication_duration
-        row = _compare(terms, time.window_duration, overlapped, _worst(time))
+        wait = communication_wait(summary)
+        row = _compare(terms, time.window_duration, overlapped, _worst(time), wait)
         return Answer(time.window, (row,), 1)
     breakdown = summary.time_breakdown
     if breakdown.total_duration > 0:
@@ -96,6 +99,7 @@ def _compare(
     whole: float,
     overlapped: float | None,
     worst: WorstCollective | CollectiveRow | None,
+    wait: CommunicationWait | None = None,
 ) -> Comparison:
     compute, exposed = terms["compute"], terms["communication"]
     has_communication = worst is not None or exposed > 0 or bool(overlapped)
@@ -116,6 +120,7 @@ def _compare(
         unattributed_share=ratio(terms.get("unattributed"), whole),
         idle_share=ratio(idle, whole),
         communication="present" if has_communication else NO_COMMUNICATION,
+        wait=wait,
         worst_collective=worst,
     )
 
@@ -125,7 +130,7 @@ QUERY = Query(
     description="Whether compute or exposed communication dominates, and the worst collective.",
     example="Is communication or compute dominating, and what is the worst collective?",
     run=run,
-    rows=(Comparison, WorstCollective, CollectiveRow),
+    rows=(Comparison, WorstCollective, CollectiveRow, CommunicationWait),
     intents=(
         intent(11, "communication|collective", "compute", unless=("op",)),
         intent(11, "communication|collective", "dominate", unless=("op",)),

@@ -39,6 +39,10 @@ _CONCEPTS = {
     "gap": "gap gaps bubble bubbles",
     "idle": "idle idles idling idleness stall stalls stalled stalling",
     "wait": "wait waits waiting waited",
+    "straggler": "straggler stragglers laggard laggards",
+    "late": "late lags lagging lag later",
+    "arrive": "arrive arrives arrived arriving arrival",
+    "delay": "delay delays delayed delaying",
     "before": "before preceding precedes precede",
     "context": "context contexts contextualize contextualise contextualized contextualised",
     "region": (

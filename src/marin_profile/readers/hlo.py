@@ -98,6 +98,7 @@ class _RawInstruction:
         "op_name",
         "opcode",
         "operand_ids",
+        "pairs",
         "shape",
         "thread",
     )
@@ -108,6 +109,7 @@ class _RawInstruction:
         self.operand_ids: list[int] = []
         self.callees: list[int] = []
         self.groups: Groups = ()
+        self.pairs: list[tuple[int, ...]] = []
         for number, value, inner in fields(buffer, span):
             if number == 1:
                 self.name = text(buffer, inner)
@@ -127,6 +129,9 @@ class _RawInstruction:
                 self.callees += _repeated(buffer, value, inner)
             elif number == 49:
                 self.groups = (*self.groups, _replica_group(buffer, inner))
+            elif number == 52:
+                ends = {tag: end for tag, end, _ in fields(buffer, inner)}
+                self.pairs.append((ends.get(1, 0), ends.get(2, 0)))
             elif number == 79:
                 self.thread = text(buffer, inner)
             elif number == 87:
@@ -137,20 +142,21 @@ class _RawInstruction:
     def resolve(
         self, by_id: dict[int, _RawInstruction], computations: dict[int, _Computation]
     ) -> HloInstruction:
-        wrapped, thread = "", self.thread
+        """What runs inside an async instruction says what it is and which devices meet."""
+        root, thread = None, self.thread
         if self.opcode.startswith("async-") and self.callees:
             called = computations.get(self.callees[0], _Computation(0, ""))
             root = by_id.get(called.root)
-            wrapped = root.opcode if root else ""
             thread = thread or called.thread
-        operands = tuple(by_id[i].name for i in self.operand_ids if i in by_id)
+        groups = self.groups or (root.groups if root else ())
         return HloInstruction(
             opcode=self.opcode,
             op_name=self.op_name,
             shape=self.shape,
-            operands=operands,
-            replica_groups=tuple(group for group in self.groups if group),
-            wrapped_opcode=wrapped,
+            operands=tuple(by_id[i].name for i in self.operand_ids if i in by_id),
+            replica_groups=tuple(group for group in groups if group),
+            source_target_pairs=tuple(self.pairs or (root.pairs if root else ())),
+            wrapped_opcode=root.opcode if root else "",
             execution_thread=thread,
         )
 

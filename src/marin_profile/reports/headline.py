@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from marin_profile.base.text import duration, plural, share
 from marin_profile.facts.device_time import DeviceTime, Part
 from marin_profile.facts.step_time import why_they_differ
+from marin_profile.facts.waits import communication_wait
 from marin_profile.queries.overview import OverviewRow, overview
 from marin_profile.schema import ProfileSummary
 
@@ -26,10 +27,10 @@ def window_name(window: str | None) -> str:
 
 
 def headline(summary: ProfileSummary) -> str:
-    """One or two sentences of plain text."""
+    """One to three sentences of plain text; the last one names who is late."""
     facts = overview(summary)
     step = _step(facts, summary.step_time.linked, why_they_differ(summary))
-    return f"{step}; {_device(facts, summary)}."
+    return f"{step}; {_device(facts, summary)}.{_stragglers(summary)}"
 
 
 def _step(facts: OverviewRow, linked: bool | None, why: str) -> str:
@@ -63,6 +64,14 @@ def _device(facts: OverviewRow, summary: ProfileSummary) -> str:
         parts = ", ".join(f"{share(part.share)} {part.kind}" for part in facts.breakdown)
         return f"time by the {summary.time_breakdown.duration_basis} breakdown: {parts}"
     return "no device time was recorded"
+
+
+def _stragglers(summary: ProfileSummary) -> str:
+    wait = communication_wait(summary)
+    if wait is None or not wait.stragglers:
+        return ""
+    names = ", ".join(wait.stragglers)
+    return f" {share(wait.wait_for_stragglers_share)} is waiting in collectives for {names}."
 
 
 def device_shares(time: DeviceTime) -> str:

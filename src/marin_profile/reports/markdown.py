@@ -28,6 +28,7 @@ from marin_profile.reports.markdown_lists import (
     gap_contexts,
     gaps,
     regions,
+    stragglers,
     top_ops,
     transfers,
 )
@@ -51,6 +52,7 @@ def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
         ("Op families", families),
         ("Collectives", collectives),
         ("Transfers", transfers),
+        ("Stragglers", stragglers),
         ("Gaps", gaps),
         ("Gaps by region", gap_contexts),
         ("Roofline", _roofline),

@@ -21,9 +21,16 @@ from marin_profile.facts.device_time import (
     op_time,
     ratio,
 )
-from marin_profile.queries.collectives import collective_rows
+from marin_profile.facts.waits import communication_wait
+from marin_profile.queries.collectives import CollectiveRow, collective_rows
 from marin_profile.queries.gap_before import context_rows, gap_rows
 from marin_profile.queries.regions import PassPart, RegionRow, region_rows
+from marin_profile.queries.stragglers import (
+    HostRow,
+    WaitingDeviceRow,
+    device_rows,
+    host_rows,
+)
 from marin_profile.queries.top_ops import by_time, hot_op_row
 from marin_profile.queries.transfers import transfer_rows
 from marin_profile.reports.headline import window_name
@@ -145,14 +152,14 @@ def collectives(summary: ProfileSummary, top_k: int) -> list[str]:
     rows = [
         [
             code(op.collective),
-            number(op.group_size),
+            _members(op),
             number(op.count),
             duration(op.total_duration),
             duration(op.exposed_duration),
             duration(op.overlapped_duration),
-            duration(op.wait_duration),
-            rate(op.algorithm_gbps, "GB/s"),
-            rate(op.bus_gbps, "GB/s"),
+            _at_least(duration(op.wait_duration), op.wait_is_lower_bound),
+            _at_least(rate(op.algorithm_gbps, "GB/s"), op.bandwidth_is_lower_bound),
+            _at_least(rate(op.bus_gbps, "GB/s"), op.bandwidth_is_lower_bound),
         ]
         for op in ops[:top_k]
     ]
@@ -206,6 +213,63 @@ def transfers(summary: ProfileSummary, top_k: int) -> list[str]:
         *_basis(summary, "transfers", "all devices"),
         *table(headers, rows),
         *left_out(len(found), len(rows), "kind"),
+    ]
+
+
+def _members(op: CollectiveRow) -> str:
+    if op.group_size is None or op.members_seen in (None, op.group_size):
+        return number(op.group_size)
+    return f"{number(op.members_seen)} of {number(op.group_size)} seen"
+
+
+def _at_least(text: str, is_lower_bound: bool) -> str:
+    return f"at least {text}" if is_lower_bound else text
+
+
+def stragglers(summary: ProfileSummary, top_k: int) -> list[str]:
+    wait = communication_wait(summary)
+    if wait is None:
+        return []
+    names = ", ".join(map(code, wait.stragglers))
+    verdict = (
+        f"Straggler: {names}; the wait for it is {share(wait.wait_for_stragglers_share)} of all "
+        "device time."
+        if wait.stragglers
+        else "No host and no device stands out."
+    )
+    exposed = duration(wait.exposed_communication_duration)
+    waiting = _at_least(duration(wait.exposed_wait_duration), wait.is_lower_bound)
+    lines = [
+        f"Of {exposed} of exposed communication, {waiting} "
+        f"({share(wait.exposed_wait_share)}) is waiting for the last to arrive. {verdict}",
+        "",
+        *_basis(summary, "stragglers", "all devices"),
+    ]
+    hosts, devices = host_rows(summary), device_rows(summary)
+    common = ["waits", "makes others wait", "delay per step", "z", "straggler"]
+    if hosts:
+        cells = [[code(row.host), number(row.devices), *_late_cells(row)] for row in hosts[:top_k]]
+        lines += table(["host", "devices", *common], cells)
+        lines += [*left_out(len(hosts), len(cells), "host"), ""]
+    cells = [
+        [
+            code(f"{row.host} {row.device}"),
+            f"{number(row.arrived_last)} of {number(row.instances)}",
+            *_late_cells(row),
+        ]
+        for row in devices[:top_k]
+    ]
+    lines += table(["device", "arrived last", *common], cells)
+    return lines + left_out(len(devices), len(cells), "device")
+
+
+def _late_cells(row: HostRow | WaitingDeviceRow) -> list[str]:
+    return [
+        duration(row.wait),
+        duration(row.wait_caused),
+        duration(row.delay_per_step),
+        NOT_KNOWN if row.z is None else f"{row.z:.1f}",
+        "yes" if row.is_straggler else "no",
     ]
 
 

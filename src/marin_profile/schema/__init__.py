@@ -21,7 +21,14 @@ from marin_profile.schema.capture import (
     TraceProvenance,
     UnattributedOp,
 )
-from marin_profile.schema.communication import Collective, CommunicationOp, Transfer
+from marin_profile.schema.communication import (
+    Collective,
+    CommunicationOp,
+    Straggler,
+    StragglerHost,
+    Transfer,
+    straggler_names,
+)
 from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.files import load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
@@ -72,6 +79,8 @@ __all__ = [
     "StepLedger",
     "StepOutlier",
     "StepTime",
+    "Straggler",
+    "StragglerHost",
     "TimeBreakdown",
     "TraceOverview",
     "TraceProvenance",
@@ -80,4 +89,5 @@ __all__ = [
     "canonical_json",
     "load_summary",
     "parse_summary",
+    "straggler_names",
 ]

@@ -14,7 +14,13 @@ from marin_profile.schema.capture import (
     TraceOverview,
     TraceProvenance,
 )
-from marin_profile.schema.communication import Collective, CommunicationOp, Transfer
+from marin_profile.schema.communication import (
+    Collective,
+    CommunicationOp,
+    Straggler,
+    StragglerHost,
+    Transfer,
+)
 from marin_profile.schema.device_time import DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.ops import HotOp, OpGroup, Region, Roofline, SemanticFamily
@@ -47,6 +53,8 @@ class ProfileSummary(Record):
     op_groups: list[OpGroup] = []
     collectives: list[Collective] = []
     transfers: list[Transfer] = []
+    stragglers: list[Straggler] = []
+    straggler_hosts: list[StragglerHost] = []
     roofline: Roofline | None = None
     hosts: list[Host] = []
     memory: dict[str, Any] | None = None

@@ -1,0 +1,134 @@
+"""Who makes the others wait in collectives, and how much of communication is waiting.
+
+The whole first, then the kinds of collectives, the hosts and the devices; of hosts and devices the
+one that makes the others wait longest first. Waits of kinds are of their list's window.
+"""
+
+from __future__ import annotations
+
+from marin_profile.base.units import Count, Devices, Microseconds, Ratio, ShareOfCommunication
+from marin_profile.facts.device_time import basis_of, ratio
+from marin_profile.facts.rows import Row
+from marin_profile.facts.waits import CommunicationWait, communication_wait
+from marin_profile.queries.kinds import is_of_kind
+from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.schema import ProfileSummary
+
+NOBODY_RAN = CannotAnswer(
+    "No collective was found among the device ops, so no device waits for another in one.",
+    "Ask for the device ledger: it tells how busy each device was.",
+)
+NOT_KNOWN = CannotAnswer(
+    "It is not known which of the captured devices meet in the collectives.",
+    "Capture all hosts of the job at the same time, as XPlane files, which name the groups.",
+)
+
+
+class WholeRow(CommunicationWait, frozen=True, kw_only=True, tag_field="record", tag="whole"):
+    pass
+
+
+class CollectiveWaitRow(Row, frozen=True, kw_only=True, tag_field="record", tag="collective"):
+    """`wait_share`: of the time that devices are in it."""
+
+    collective: str
+    group_size: Devices | None = None
+    members_seen: Devices | None = None
+    duration: Microseconds
+    wait_duration: Microseconds
+    wait_share: ShareOfCommunication | None
+    wait_is_lower_bound: bool
+
+
+class HostRow(Row, frozen=True, kw_only=True, tag_field="record", tag="host"):
+    """`wait_caused`: what devices of other hosts waited for its; `delay_per_step`: one of them, in
+    one step."""
+
+    host: str
+    is_straggler: bool
+    devices: Devices
+    wait: Microseconds
+    wait_caused: Microseconds
+    delay_per_step: Microseconds | None
+    z: Ratio | None
+
+
+class WaitingDeviceRow(Row, frozen=True, kw_only=True, tag_field="record", tag="device"):
+    """`delay_per_step`: what a device of its own host waits for it (alone there: any other)."""
+
+    host: str
+    device: str
+    is_straggler: bool
+    with_its_host: bool
+    instances: Count
+    arrived_last: Count
+    wait: Microseconds
+    wait_caused: Microseconds
+    exposed_wait_caused: Microseconds
+    delay_per_step: Microseconds | None
+    z: Ratio | None
+
+
+def host_rows(summary: ProfileSummary) -> list[HostRow]:
+    return [HostRow.of(host) for host in summary.straggler_hosts]
+
+
+def device_rows(summary: ProfileSummary) -> list[WaitingDeviceRow]:
+    return [WaitingDeviceRow.of(device) for device in summary.stragglers]
+
+
+def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    whole = communication_wait(summary)
+    if whole is None:
+        return NOT_KNOWN if summary.collectives or summary.communication_ops else NOBODY_RAN
+    kinds = [
+        CollectiveWaitRow.of(
+            one,
+            wait_duration=one.wait_duration,
+            wait_share=ratio(one.wait_duration, one.duration),
+        )
+        for one in summary.collectives
+        if one.wait_duration is not None
+        and (parameters.kind is None or is_of_kind(one.collective, parameters.kind))
+    ]
+    return listing(
+        basis_of(summary, "stragglers", "collectives"),
+        [WholeRow.of(whole)],
+        kinds,
+        host_rows(summary),
+        device_rows(summary),
+        limit=parameters.limit,
+        note=None if whole.stragglers else "No host and no device stands out.",
+    )
+
+
+_OTHER = (
+    "before",
+    "sparsecore",
+    "transfer",
+    "idle",
+    "busy",
+    "util",
+    "time",
+    "op",
+    "@op",
+    "gap",
+    "region",
+    "step",
+    "ledger",
+)
+
+QUERY = Query(
+    name="stragglers",
+    description="Who arrives late in collectives, and how much of communication is waiting.",
+    example="Which device is slow, and how long do the others wait for it?",
+    run=run,
+    rows=(WholeRow, CollectiveWaitRow, HostRow, WaitingDeviceRow),
+    parameters=("limit", "kind"),
+    intents=(
+        intent(14, "straggler"),
+        intent(12, "device|host", "wait", unless=(*_OTHER, "@kind")),
+        intent(11, "device|host", "top|slower|late|behind|arrive|delay", unless=_OTHER),
+        intent(10, "communication|collective|@collective", "wait", unless=_OTHER),
+    ),
+)
