@@ -60,7 +60,7 @@ def with_medians(target: Path, medians: list[float], **changes: Any) -> str:
         ),
         (
             altered(SAME, "step_time", source="module"),
-            "Steps have other sources: annotation before, module after",
+            "The source of the steps differs: annotation before, module after",
         ),
         (
             altered(SAME, "time_breakdown", duration_basis="exclusive_global"),
@@ -179,7 +179,7 @@ def test_what_is_no_repeat_makes_no_noise_floor(tmp_path: Path, changes: dict[st
     assert (tracked.assessment.noise_floor, tracked.assessment.confidence) == (None, "likely")
     assert tracked.history_notes == (
         "The history gives no noise floor yet: it takes 3 repeats of the configuration before the "
-        "change, and there are 0 besides what is judged.",
+        "change, and there are 0 besides the judged ones.",
     )
 
 

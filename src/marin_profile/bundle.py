@@ -1,13 +1,11 @@
-"""Captures before and after a change -> one folder that answers what changed, how sure that is, and
-what accounts for it.
+"""Captures before and after a change -> one folder with the verdict, what changed, and why.
 
 Contract
-* The folder is complete or absent: it is written beside its place, in a hidden folder, and renamed
-  into it. A bundle that is there is replaced; a folder that holds anything else is left alone, with
-  an error.
+* The folder is complete or absent: it is written under a hidden name next to its place, then
+  renamed. An existing bundle is replaced; a folder with anything else is an error, and stays.
 * Of several captures a side, the one with the median step time is compared op by op; all of them
   are judged.
-* Same inputs, same bytes: nothing in it depends on the clock or on where it lies.
+* Same inputs, same bytes: nothing in it depends on the time or place of writing.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ COMPARE_REPORT_FILE = "compare_report.md"
 
 @dataclass(frozen=True)
 class Bundle:
-    """What was found, and the files that tell it (path below the folder -> content)."""
+    """Verdict, comparison, and the bundle's files (path below the folder -> content)."""
 
     tracked: Tracked
     comparison: Comparison
@@ -82,8 +80,8 @@ def bundle_folder(named: str) -> Path:
     worth asking before the captures are read."""
     if is_url(plain(named)):
         raise UsageError(
-            f"{named} is a URL, but a bundle is put in place as a whole, which takes a local "
-            "folder; name one, and copy it afterwards."
+            f"{named} is a URL, but a bundle is renamed into its place as a whole, which takes "
+            "a local folder; name one, and copy it afterwards."
         )
     folder = Path(os.path.realpath(plain(named)))
     with _named_errors(folder):
@@ -140,9 +138,9 @@ def _foreign(folder: Path) -> str | None:
 def _files_of_bundle(manifest: Path) -> set[str]:
     """The files that a bundle's manifest lists, and itself; nothing if it is none."""
     try:
-        told = json.loads(manifest.read_bytes())
-        if str(told["schema_version"]).startswith(_ANY_BUNDLE_SCHEMA):
-            return {*map(str, told["files"]), manifest.name}
+        found = json.loads(manifest.read_bytes())
+        if str(found["schema_version"]).startswith(_ANY_BUNDLE_SCHEMA):
+            return {*map(str, found["files"]), manifest.name}
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         pass
     return set()

@@ -1,12 +1,11 @@
 """Summaries before and after a change, and a history -> a verdict, and its record in the history.
 
 Contract
-* Whether the captures can be compared is asked first; what blocks makes the verdict inconclusive,
-  with the reason.
+* Comparability comes first: a blocking caveat makes the verdict inconclusive, and is its reason.
 * The noise floor comes from the history's repeats of the configuration before the change, without
-  the captures that are judged: they speak for themselves, and judging them twice gives the same.
-* `record` appends one record for each capture after the change: those before are in the history
-  from when they were judged themselves. Nothing is appended twice.
+  the captures that are judged: so judging them again gives the same verdict.
+* `record` appends one record for each capture after the change; those before were appended when
+  they were judged themselves. Nothing is appended twice.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ def _noise(
     else:
         floor_note = (
             f"The history gives no noise floor yet: it takes {LEAST_REPEATS} repeats of the "
-            f"configuration before the change, and there are {len(repeats)} besides what is judged."
+            f"configuration before the change, and there are {len(repeats)} besides the judged ones."
         )
     return floor, (*history.problems, floor_note)
 

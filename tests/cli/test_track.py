@@ -59,7 +59,7 @@ def test_status_and_exit_code(
 def test_a_stamp_without_a_history_is_refused(call: Call, paths: dict[str, Path]) -> None:
     result = call("track", "--before", paths["before"], "--after", paths["same"], "--stamp")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "name it with --history" in result.stderr
+    assert "name one with --history" in result.stderr
 
 
 def test_options_reach_the_verdict(call: Call, paths: dict[str, Path], tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_equal_captures(slower):
         "A step takes as long as before on each device: 100.00 us before, 100.00 us after (3 steps "
         "against 3)."
     )
-    assert "Yes: nothing speaks against it." in render_comparison(found)
+    assert "Yes, without caveats." in render_comparison(found)
 
 
 def test_the_same_capture():

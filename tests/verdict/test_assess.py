@@ -271,7 +271,7 @@ def test_another_mix_of_classes_is_no_regression() -> None:
 
 def test_classes_on_one_side_only() -> None:
     classed = capture(noisy(2, 20), classes=["light", "heavy"] * 10)
-    assert any("same classes" in reason for reason in assess([BEFORE], [classed]).reasons)
+    assert any("same step classes" in reason for reason in assess([BEFORE], [classed]).reasons)
 
 
 def several(seed: int, typical: list[float], steps: int = 25) -> list[ProfileSummary]:
@@ -332,19 +332,19 @@ def test_a_noise_floor_confirms_and_widens() -> None:
     assert loud.interval_pct[1] == pytest.approx(100 * math.expm1(log_change + half), rel=1e-6)
 
 
-def test_strong_autocorrelation_is_said() -> None:
+def test_strong_autocorrelation_is_a_reason() -> None:
     sides = [capture(noisy(seed, 100, phi=0.9)) for seed in (51, 52)]
     found = assess(sides[:1], sides[1:])
     assert found.autocorrelation is not None
     assert found.autocorrelation > 0.6
-    assert any("hang together" in reason for reason in found.reasons)
+    assert any("are correlated" in reason for reason in found.reasons)
     again = [capture(noisy(seed, 100, phi=0.9)) for seed in (53, 54)]
     several_a_side = assess([sides[0], again[0]], [sides[1], again[1]])
     assert several_a_side.autocorrelation is not None
     assert several_a_side.autocorrelation > 0.6
-    assert not any("hang together" in reason for reason in several_a_side.reasons)
+    assert not any("are correlated" in reason for reason in several_a_side.reasons)
     calm = assess([BEFORE], [capture(noisy(3, 25))])
-    assert not any("hang together" in reason for reason in calm.reasons)
+    assert not any("are correlated" in reason for reason in calm.reasons)
 
 
 def test_each_side_needs_a_summary() -> None:

@@ -27,8 +27,8 @@ VERBS = {
     "query": "Ask a summary a question in words.",
     "compare": "Compare two summaries: what changed, and why.",
     "track": "Judge a change: is the step slower?",
-    "bundle": "Put the answer to what a change did into one folder.",
-    "history": "Tell trend, noise and changes of a history.",
+    "bundle": "Write everything about a change into one folder.",
+    "history": "Show trend, noise and changes of step times over time.",
     "publish": "Publish a summary to W&B.",
     "captures": "List the captures below a folder.",
     "schema": "Print the JSON Schema of a summary.",
@@ -68,7 +68,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
     cls=LazyGroup,
     invoke_without_command=True,
     subcommand_metavar="VERB [OPTIONS]...",
-    epilog="'marin-profile VERB --help' tells a verb's options.",
+    epilog="'marin-profile VERB --help' lists a verb's options.",
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 @click.option(

@@ -75,10 +75,10 @@ def command(
     allow_inconclusive: bool,
     **options: Any,
 ) -> None:
-    """Put the answer to "what did my change do?" into one folder.
+    """Write the answer to "what did my change do?" into one folder.
 
     It holds summaries and reports of both sides, compare.json, track.json, a manifest, and
-    compare_report.md, which leads with the answer. Of several captures a side all are judged, and
+    compare_report.md, which leads with the answer. Of several captures a side, all are judged, and
     the one with the median step time is compared op by op. Exit code 0: pass or warn; 1: fail or
     inconclusive.
     """

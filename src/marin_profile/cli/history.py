@@ -1,4 +1,4 @@
-"""`marin-profile history`: what a history says of each configuration."""
+"""`marin-profile history`: trend, noise and changes of each configuration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     default=20,
     show_default=True,
     metavar="N",
-    help="How many of the last captures each configuration lists.",
+    help="How many of the last captures to list per configuration.",
 )
 @output_option
 def command(target: str | None, tail: int, output: str | None) -> None:

@@ -1,4 +1,4 @@
-"""What the verbs that judge a change share: thresholds, history, and what a verdict exits with."""
+"""What the verbs that judge a change share: thresholds, history, and the exit code of a verdict."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _HISTORY = (
     click.option(
         "--label",
         metavar="L",
-        help="What is measured, by name; in a history, captures of one label are repeats.",
+        help="A name for what is measured; in a history, captures of one label are repeats.",
     ),
     click.option(
         "--history",
         metavar="H",
         help="Take the noise floor from this history, and append the captures after the change.",
     ),
-    click.option("--stamp", is_flag=True, help="Keep the clock's time in the history as well."),
+    click.option("--stamp", is_flag=True, help="Also keep the current time in the history."),
 )
 
 
@@ -56,7 +56,7 @@ history_options = all_of(*_HISTORY)
 
 def require_history(history: str | None, stamp: bool) -> None:
     if stamp and history is None:
-        raise UsageError("--stamp says when captures entered a history; name it with --history.")
+        raise UsageError("--stamp records when captures enter a history; name one with --history.")
 
 
 def keep(

@@ -1,7 +1,6 @@
-"""What the verbs share: their class, common options, and how a result or a note gets out.
+"""What the verbs share: their class, common options, and the output of results and notes.
 
-Contract: `emit` is the only way to a result's destination and `note` the only way to stderr but
-for errors.
+Contract: every result goes through `emit`, and everything on stderr but errors through `note`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import click
 
 
 class Verb(click.Command):
-    """A verb: takes --debug as well, wherever it stands."""
+    """A verb; it takes --debug as well."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -55,8 +54,8 @@ def all_of(*options: Any) -> Callable[[Any], Any]:
 def wandb_options(alias: str) -> Callable[[Any], Any]:
     """Where W&B names are looked up, and downloads go; `alias` is the help of --alias."""
     return all_of(
-        click.option("--entity", metavar="E", help="W&B entity, where a name does not tell it."),
-        click.option("--project", metavar="P", help="W&B project, where a name does not tell it."),
+        click.option("--entity", metavar="E", help="W&B entity, where the name has none."),
+        click.option("--project", metavar="P", help="W&B project, where the name has none."),
         click.option("--alias", metavar="A", help=alias),
         click.option(
             "--download-root",
@@ -78,7 +77,7 @@ def warmup_option(text: str) -> Any:
 
 
 def emit(text: str, output: str | None) -> None:
-    """Give a result: to a file, whose path is printed, or to stdout."""
+    """Write a result to a file, whose path is printed, or to stdout."""
     content = text.encode()
     if output is None:
         click.echo(content, nl=False)

@@ -1,4 +1,4 @@
-"""Signs of life while a profile is read: what it will take, and that it is still going on."""
+"""Signs of life while a profile is read: what it will take, and that it goes on."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from marin_profile.capture.formats import format_named
 from marin_profile.capture.sources import Capture
 from marin_profile.cli.options import note
 
-# From here on the size is worth a word before the work starts.
+# From this size on there is a note before the work starts.
 LARGE_BYTES = 500_000_000
 QUIET_SECONDS = 4.0
 
 
 @contextmanager
 def working_on(capture: Capture) -> Iterator[None]:
-    """Notes on stderr: for large files at once, for others when the work takes long."""
+    """Notes on stderr: for large files at once, for others once the work takes long."""
     size = sum(host.size for host in capture.hosts)
     if size >= LARGE_BYTES:
         memory = max(

@@ -10,8 +10,10 @@ from marin_profile.cli.options import Verb, emit, summary_option
 
 @click.command(cls=Verb)
 @summary_option
-@click.option("--report", "report_path", metavar="F", help="The summary's report, to go with it.")
-@click.option("--alias", "aliases", metavar="A", multiple=True, help="Besides latest; repeatable.")
+@click.option("--report", "report_path", metavar="F", help="The report to upload with it.")
+@click.option(
+    "--alias", "aliases", metavar="A", multiple=True, help="Alias besides latest; repeatable."
+)
 @click.option("--entity", metavar="E", help="Default: that of the run that was profiled.")
 @click.option("--project", metavar="P", help="Default: that of the run that was profiled.")
 @click.option("--artifact-name", metavar="N", help="Default: profile-summary-<run_id>.")
@@ -29,8 +31,8 @@ def command(
 ) -> None:
     """Publish a summary to W&B as an artifact of type profile_summary.
 
-    Prints as JSON what was uploaded, and where to; offline (WANDB_MODE=offline) also how to upload
-    it later.
+    Prints as JSON what was uploaded, and where; offline (WANDB_MODE=offline) also the command that
+    uploads it later.
     """
     if summary_path is None:
         raise UsageError("Name the summary to publish with --summary.")

@@ -24,7 +24,7 @@ def command(
     """Ask a summary a question in words.
 
     The answer is JSON on stdout. Exit code 2: no query fits the question; 5: the summary does not
-    hold the answer (the JSON tells what would help).
+    hold the answer (the JSON names what would help).
     """
     from marin_profile.queries import answer, list_queries
     from marin_profile.schema import canonical_json, load_summary
@@ -33,7 +33,7 @@ def command(
         emit(canonical_json(list_queries()), None)
         return
     if summary_path is None or question is None:
-        raise UsageError("Name a --summary and a --question; --list shows what can be asked.")
+        raise UsageError("Name a --summary and a --question; --list shows the questions.")
     answered = answer(load_summary(summary_path), question, top_k=top_k)
     emit(canonical_json(answered), None)
     if "cannot_answer" in answered:

@@ -18,7 +18,7 @@ FORMATS = ("md",)
 @top_k_option(10, "How many rows a list holds.")
 @output_option
 def command(summary_path: str | None, report_format: str, top_k: int, output: str | None) -> None:
-    """Render a summary for people to read; its first line tells where the step time goes."""
+    """Render a summary for people to read; the first line shows where the step time goes."""
     if report_format not in FORMATS:
         raise UsageError(
             f"The report format {report_format!r} is not available; use --format md (Markdown)."

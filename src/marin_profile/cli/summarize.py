@@ -51,9 +51,9 @@ def _file_options(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Choice(BREAKDOWN_MODES),
     default=BREAKDOWN_MODES[0],
     show_default=True,
-    help="How to divide time_breakdown; the others are older rules, for old numbers.",
+    help="How to divide time_breakdown; the others reproduce older numbers.",
 )
-@click.option("--stamp", is_flag=True, help="Write the clock's time as generated_at_utc.")
+@click.option("--stamp", is_flag=True, help="Write the current time as generated_at_utc.")
 @output_option
 def command(
     profile_dir: str | None,

@@ -21,7 +21,7 @@ TOLERANCE = Fraction(1, 1_000_000_000)
 
 @dataclass(frozen=True)
 class SideAccount:
-    """`launch` says whether the account's launch counts: only where both sides tell it."""
+    """`launch`: whether the account's launch counts, which it does where both sides have it."""
 
     summary: ProfileSummary
     account: StepAccount
@@ -82,7 +82,7 @@ class SideAccount:
 def side_accounts(
     before: ProfileSummary, after: ProfileSummary
 ) -> tuple[SideAccount, SideAccount] | str:
-    """Both sides, or the sentence that says why steps cannot be compared."""
+    """Both sides, or a sentence on why steps cannot be compared."""
     for name, summary in (("before", before), ("after", after)):
         if summary.step_account is None:
             why = "it holds none" if kept_steps(summary) else "it shows no steps"

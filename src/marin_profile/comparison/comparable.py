@@ -46,7 +46,9 @@ def _note(about: str, sentence: str) -> Caveat:
 def _device_work(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     for side, summary in (("before", before), ("after", after)):
         if summary.trace_overview.suspected_truncation:
-            yield _blocking("truncation", f"The {side} trace is cut: its figures are lower bounds.")
+            yield _blocking(
+                "truncation", f"The {side} trace is truncated: its figures are lower bounds."
+            )
         if not summary.device_ledger and not summary.time_breakdown.total_duration:
             yield _blocking("host_only", f"The {side} profile shows no device work.")
 
@@ -80,11 +82,11 @@ def _steps(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
             yield _blocking("steps", f"The {side} capture shows no steps.")
     if one.source != two.source:
         yield _blocking(
-            "step_source", f"Steps have other sources: {_pair(one.source, two.source)}."
+            "step_source", f"The source of the steps differs: {_pair(one.source, two.source)}."
         )
     elif one.annotation != two.annotation:
         names = _pair(one.annotation, two.annotation)
-        yield _note("step_source", f"Steps have other names: {names}.")
+        yield _note("step_source", f"The names of the steps differ: {names}.")
     if one.linked != two.linked:
         yield _note(
             "step_source",
@@ -128,15 +130,15 @@ def _provenance(before: ProfileSummary, after: ProfileSummary) -> Iterator[Cavea
     if None in digests:
         yield _note(
             "capture",
-            "Whether both are of one capture cannot be told; sha256: "
+            "Whether both are of the same capture is not known; sha256: "
             f"{_pair(*(digest and digest[:12] for digest in digests))}.",
         )
     tools = [s.capture.tool_version if s.capture else None for s in (before, after)]
     if tools[0] != tools[1]:
-        yield _note("tool", f"The summaries were made by other versions: {_pair(*tools)}.")
+        yield _note("tool", f"The summaries were made by different versions: {_pair(*tools)}.")
     if before.source_format != after.source_format:
         formats = _pair(before.source_format, after.source_format)
-        yield _note("format", f"The summaries were read from other formats: {formats}.")
+        yield _note("format", f"The summaries were read from different formats: {formats}.")
 
 
 def _coverage(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:

@@ -1,5 +1,5 @@
 """Figures side by side that need not sum to anything: step times, regions with all below them,
-collectives, gaps. All per step and device, but for the lengths and bandwidths themselves.
+collectives, gaps. All are per step and device, except step lengths and bandwidths.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def collective_changes(before: SideAccount, after: SideAccount) -> list[Collecti
 
 
 def bandwidth_changes(before: ProfileSummary, after: ProfileSummary) -> list[BandwidthChange]:
-    """Per (kind, group size) whose bandwidth at least one side tells."""
+    """Per (kind, group size) whose bandwidth is known on at least one side."""
     sides = [
         {
             (row.collective, row.group_size): row

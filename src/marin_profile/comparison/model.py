@@ -72,7 +72,7 @@ class Change(Record):
 class Target(Change):
     """What the splits explain. `basis` "periods": the mean over whole periods and devices;
     "execution": the mean over devices of the one step's execution, launch included where both sides
-    tell it. `median`: the change of the median step length (`median_measure`), which the splits do
+    have it. `median`: the change of the median step length (`median_measure`), which the splits do
     not sum to."""
 
     basis: str

@@ -1,4 +1,4 @@
-"""Captures over time: a store of records, their trend, noise and changes, and views of them."""
+"""Captures over time: a store of records; their trend, noise and changes; views of them."""
 
 from marin_profile.history.record import HistoryRecord, record_of
 from marin_profile.history.store import History, append, read

@@ -28,7 +28,7 @@ LARGEST_P = 0.001
 LARGEST_P_OF_ALL_PLACES = 0.01
 LARGEST_WELCH_P = 0.02
 SMALLEST_SHIFT = math.log(1.01)
-# Below this spread (0.05 %) nobody's step times repeat: a constant series has some noise too.
+# No step times repeat more exactly than this (0.05 %): a constant series has some noise too.
 SMALLEST_SD = 0.0005
 
 
@@ -90,7 +90,7 @@ def _best_bounds(series: NDArray[np.float64]) -> list[int]:
 def _tested(
     series: NDArray[np.float64], start: int, split: int, end: int
 ) -> tuple[ChangePoint, float]:
-    """The change and its worth: below 0 it fails, and the least is the weakest."""
+    """The change and its score: below 0 it fails, and the lowest is the weakest."""
     left, right = series[start:split], series[split:end]
     shift = float(right.mean() - left.mean())
     p = _pooled_p(left, right, shift)

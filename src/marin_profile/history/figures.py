@@ -35,7 +35,7 @@ _POINT_FIELDS = (
 
 
 def history_figures(history: History, *, tail: int = 20) -> dict[str, Any]:
-    """`tail`: how many of the last points each group holds; the rest speaks for all of them."""
+    """`tail`: how many of the last points to list per group; the other figures cover all."""
     return {
         "schema_version": HISTORY_FIGURES_SCHEMA,
         "num_records": len(history.records),

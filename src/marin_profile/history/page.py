@@ -1,7 +1,7 @@
 """A history as one web page: a plot and a table per configuration.
 
 Contract: one file, no script, nothing fetched: it works offline and as an attachment. All text is
-escaped. Colours follow the reader's light or dark setting; no fact is told by colour alone.
+escaped. Colours follow the reader's light or dark setting; no fact is shown by colour alone.
 """
 
 from __future__ import annotations

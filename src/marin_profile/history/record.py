@@ -1,9 +1,9 @@
-"""profile_history.v1: what a later verdict needs to know of one capture.
+"""profile_history.v1: what a later verdict needs of one capture.
 
 Contract
 * Step times are microseconds, as in the summary: the periods of the kept steps, or with one step
   (or without periods) their durations; `time_basis` says which. The two are never mixed.
-* A record's time is the capture's own, never the clock's; `recorded_at_utc` only if it is given.
+* A record's time is the capture's own, never the current time; `recorded_at_utc` only if given.
 * The same summary gives the same record, the same bytes and the same `content_hash`.
 """
 
@@ -45,7 +45,7 @@ class Configuration:
 
     @property
     def is_known(self) -> bool:
-        """Whether sameness can be told at all: by the config's hash or a label, and by a basis."""
+        """Whether repeats can be recognised: by config hash or label, with a step length."""
         named = self.config_hash is not None or self.label is not None
         return named and self.time_basis in (PERIOD, DURATION)
 
@@ -69,8 +69,8 @@ class HistoryRecord(Record):
     """One capture. `time_source`: "capture" (the profile's own start), "folder" (its time stamp, in
     the time zone of the machine that profiled), "summary" (when the summary was made), "recorded"
     or "unknown". `steps` holds the first 1,000 kept step times; `num_steps`, `log_mean`, `log_sd`
-    (n - 1), `median`, `p90` speak for all. `step_classes` names the class of each of `steps`, and
-    is empty without classes."""
+    (n - 1), `median`, `p90` are those of all steps. `step_classes` names the class of each of
+    `steps`, and is empty without classes."""
 
     schema_version: str = HISTORY_SCHEMA
     time: str = EPOCH_UTC
@@ -193,8 +193,8 @@ def record_of(
 
 
 def utc(text: str | None) -> str | None:
-    """An ISO 8601 time as YYYY-MM-DDTHH:MM:SS.ffffffZ; without a zone it is taken for UTC. None if
-    it is none, or is the epoch, which stands for a time that is not known."""
+    """An ISO 8601 time as YYYY-MM-DDTHH:MM:SS.ffffffZ; without a zone it is taken as UTC. None if
+    it is no time, or the epoch, which means "not known"."""
     if not text:
         return None
     try:

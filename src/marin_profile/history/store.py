@@ -1,13 +1,13 @@
 """Where records are kept: one JSONL file, or a folder (also an fsspec URL) of one object each.
 
 Contract
-* `append` returns when the record is on disk; what it acknowledged is never lost, whatever happens
-  to other writers, and any number of them may write at once.
-* What a killed writer left behind is reported by `read` and costs nothing else.
+* `append` returns when the record is on disk. From then on it is never lost, whatever happens to
+  other writers; any number of them may write at once.
+* `read` reports what a killed writer left behind, and reads the rest.
 * Records are read in the order of capture time, then content hash, from either store; a record
   that is there twice counts once.
-* A file is locked itself (flock), not beside it: the lock and the data cannot be parted, nothing is
-  left behind, and nobody here ever replaces the file. Where locks do not work, folders do.
+* The lock (flock) is on the file itself: it cannot be separated from the data, and leaves nothing
+  behind. This module never replaces the file. Where file locks do not work, use a folder.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _append_line(path: Path, line: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """The file open for appending, nobody else's meanwhile."""
+    """The file, open for appending and locked."""
     import fcntl
 
     while True:
@@ -182,7 +182,7 @@ def _wait_for_writer(descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)  # until closed
     except OSError:
-        return  # no locks here, so nobody of ours writes
+        return  # no locks here, so `append` does not write here either
 
 
 def _objects(folder: str) -> Iterator[tuple[str, bytes]]:

@@ -58,7 +58,7 @@ def _block(group: Group, tail: int) -> Iterator[str]:
 
 
 def plot(values: Sequence[float], marks: set[int]) -> str:
-    """The last values as blocks, and what the lowest and the highest block stand for."""
+    """The last values as blocks, and the values of the lowest and the highest block."""
     start = max(0, len(values) - WIDEST_PLOT)
     shown = values[start:]
     low, high = min(shown), max(shown)

@@ -1,4 +1,4 @@
-"""What a history says of each configuration: counts, trend, noise floor, changes of level.
+"""Each configuration of a history: counts, trend, noise floor, changes of level.
 
 Contract
 * A group holds the records of one configuration: hardware, topology, config hash, label, and what
@@ -6,7 +6,7 @@ Contract
   never cross groups.
 * All records count by status. A *point* is a record with a step time and a time of its own, one per
   capture (trace digest). Slope and changes are those of the points in order of time, and only of a
-  known configuration: of others nobody can tell that they measure one thing.
+  known configuration: without a config hash or label, captures may measure different things.
 * Noise is the spread of repeats: points of a known configuration whose verdict is not "fail" and
   whose trace is whole, since the last change of level among them. A shift is not noise.
 """
@@ -68,8 +68,8 @@ def matching_repeats(
     """Log median step times (us) of the history's repeats of this summary's configuration, other
     captures only: what `noise_floor` takes.
 
-    A label says itself that captures measure one thing, and a config's hash differs with the run's
-    id and commit: with a label the hash does not count.
+    Captures of one label are repeats whatever their config hash, which may differ with the run's
+    id and commit.
     """
     wanted = record_of(summary, label=label)
     same = [
@@ -124,7 +124,7 @@ def _points(records: Iterable[HistoryRecord]) -> list[HistoryRecord]:
 
 
 def _repeats(records: Iterable[HistoryRecord]) -> list[float]:
-    """A capture that failed once is out, whatever another record says of it."""
+    """A capture that failed once is left out, whatever its other records say."""
     usable = [record for record in records if record.configuration.is_known]
     failed = {record.trace_sha256 for record in usable if record.status == FAIL} - {None}
     sound = [

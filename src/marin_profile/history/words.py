@@ -75,7 +75,7 @@ def noise(group: Group) -> str:
         return _noise(group.noise)
     if not group.configuration.is_known:
         return (
-            "noise floor and changes not known: only a config or a label, and a basis, tell that "
+            "noise floor and changes not known: only a config or a label, and a basis, show that "
             "captures repeat each other"
         )
     since = " since the last change" if group.changes else ""

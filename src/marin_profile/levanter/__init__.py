@@ -1,7 +1,7 @@
 """Profiling a Levanter training: `install(trainer, ProfilerConfig(...))` and train.
 
-Contract: importing this package imports neither jax nor levanter, so the ingestion process, which
-lives here, stays light; the names below bring in what they need when they are first asked for.
+Contract: importing this package imports neither jax nor levanter, so that the ingestion process,
+which runs a module of it, stays light; the names below import what they need on first use.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 Contract
 * It starts and stops JAX's profiler itself; Levanter's own profiler hook stays off.
 * Nothing it does raises into training: a failure is one log line.
-* No trace stays open: it is closed after the last step of its window, else by the forced call at
-  the end of training, else when the interpreter exits.
-* A capture is summarised once some steps after it are known, to judge it by; no step waits.
+* No trace stays open: it is closed after the last step of its window, at the latest by the forced
+  call at the end of training, or when the interpreter exits.
+* A capture is summarised once enough steps after it are known to judge it by; no step waits.
 * The forced call waits for summaries and for the tracker, up to `ingest_timeout`: afterwards all
   outputs are there. Training that ends without it logs a line on how to finish.
 * Captures go to `<log_dir>/<run_id>/profiler/plugins/profile/<timestamp>`, with several processes
-  to a `process_<n>` folder each below `profiler`. Context, summary and report lie beside their
+  to a `process_<n>` folder each below `profiler`. Context, summary and report lie next to their
   capture; the newest summary and report of the first process that captures, which takes those of
   the others in, also go to the output folder.
 """
@@ -136,7 +136,7 @@ class ProfileCallback(Callback):
         planned = self._plan.at(info.next_step)
         if planned and planned.stop not in self._failed:
             return planned, PLANNED
-        if self._on_demand is not None and self._on_demand.asked():
+        if self._on_demand is not None and self._on_demand.requested():
             logger.info("a profile was requested")
             return self._triggered(info.next_step), ON_DEMAND
         if slow:
@@ -261,7 +261,7 @@ class ProfileCallback(Callback):
         try:
             notes.write(self._times)
         except ProfileError as error:
-            logger.warning("no context beside the profile: %s", error)
+            logger.warning("no context written next to the profile: %s", error)
 
     def _log(self, ended: Iterable[Outcome]) -> None:
         for outcome in ended:
@@ -301,7 +301,7 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
     recompiles_at = line.recompiles_at(trainer.config.watch)
     for window in windows_over(schedule.windows, recompiles_at):
         logger.warning(
-            "%s: Levanter compiles the training step anew at step %d (trainer.watch.interval), "
+            "%s: Levanter recompiles the training step at step %d (trainer.watch.interval), "
             "which makes this profile large and slow to write",
             steps_text(window),
             recompiles_at,

@@ -1,8 +1,7 @@
 """What to profile, and what happens to the captures.
 
-Contract: plain values only, readable by draccus from YAML and flags; a config that makes no sense
-raises ValueError when it is built, before training starts. Steps count as Levanter counts them,
-from 0.
+Contract: plain values only, which draccus reads from YAML and flags; an invalid config raises
+ValueError when it is built, before training starts. Steps count from 0, as in Levanter.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Window:
 class ProfileOptions:
     """What JAX's profiler records; None leaves JAX's own default. The defaults keep captures small.
 
-    Python frames are nine tenths of a capture and seconds of its writing: they are off. HLO protos
+    Python frames make nine tenths of a capture and take seconds to write: they are off. HLO protos
     carry the scope names of ops on CPU and GPU: they are on.
     """
 
@@ -52,20 +51,20 @@ class ProfilerConfig:
     windows: list[Window] = field(default_factory=list)
     """Several windows, in place of `start_step` and `num_steps`."""
     every: int | None = None
-    """Repeat the window, or the windows, every so many steps."""
+    """Repeat the window, or the windows, every this many steps."""
     on_demand: bool = True
     """Capture when the file `profile_now` in the run's folder is touched, and on SIGUSR2."""
     anomaly_factor: float | None = None
-    """Capture after a step that took longer than so many running medians."""
+    """Capture after a step that took more than this many running medians."""
     max_anomalies: int = 3
-    """At most so many captures a run after slow steps."""
+    """At most this many captures per run after slow steps."""
     triggered_steps: int = 5
     """Steps of a capture on demand or after a slow step."""
     process_index: int | list[int] | None = None
     """The process, or processes, that capture; all if not given."""
     profile_options: ProfileOptions = field(default_factory=ProfileOptions)
     perfetto_link: bool = False
-    """Let process 0 wait, after its capture, until somebody opens the trace in Perfetto."""
+    """Let process 0 wait, after its capture, until the trace is opened in Perfetto."""
     create_perfetto_trace: bool = False
     """Write `perfetto_trace.json.gz` as well; nothing here reads it."""
     output_dir: str | None = None
@@ -79,13 +78,13 @@ class ProfilerConfig:
     ingest_time_limit: float = 1800.0
     """Seconds that the summarising of one capture may take while training goes on (subprocess)."""
     ingest_memory_gb: float = 32.0
-    """Address space of the summarising process; more than it uses, for libraries reserve it."""
+    """Address space of the summarising process, more than it uses: libraries reserve much."""
 
     shared_dir: str | None = None
     """A folder, or fsspec URL such as gs://bucket/runs, that all processes see: captures are copied
     to `<shared_dir>/<run_id>/profiler`. Not needed where the run's log folder is such a folder."""
     hosts_timeout: float = 60.0
-    """Seconds that process 0 waits, beside training, for the captures of the other processes."""
+    """Seconds that process 0 waits, while training goes on, for the other processes' captures."""
 
     log: bool = True
     """Log summary, report and figures to the run's tracker."""
@@ -95,7 +94,7 @@ class ProfilerConfig:
     """Mask home folders, user and host names and source stacks in what is logged."""
 
     def __post_init__(self) -> None:
-        _ = self.base_windows  # refuses one without sense
+        _ = self.base_windows  # raises for an invalid one
         _require_positive(self, "triggered_steps", "ingest_time_limit", "ingest_memory_gb")
         _require_not_negative(self, "ingest_timeout", "hosts_timeout", "max_anomalies")
         if self.anomaly_factor is not None and self.anomaly_factor <= 1:

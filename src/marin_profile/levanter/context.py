@@ -1,7 +1,7 @@
-"""What a capture cannot tell: how the profiled steps compare with the others, and what it cost.
+"""What a capture does not hold: how the profiled steps compare with the others, and what it cost.
 
-Contract: `profile_context.json` beside the capture's files, whole or not at all. It is written when
-the capture ends, when the steps after it are known, and again when training ends. The judgement is
+Contract: `profile_context.json` next to the capture's files, whole or not at all; written when the
+capture ends, when the steps after it are known, and again when training ends. The judgement is
 made once, before the capture is summarised: the summary quotes it. Seconds are the wall times of
 whole steps as Levanter takes them (`StepInfo.step_duration`).
 """
@@ -89,7 +89,7 @@ class CaptureNotes:
 def judge_window(
     profiled: Sequence[tuple[int, float]], quiet: Sequence[tuple[int, float]]
 ) -> Judgement:
-    """Whether the window stands for the run.
+    """Whether the window is representative of the run.
 
     The first profiled step also carries the start of the tracers: it counts only if it is alone.
     """

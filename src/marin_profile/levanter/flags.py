@@ -1,7 +1,7 @@
-"""Flags of older Levanter for the profiler, said in today's words.
+"""Profiler flags of older Levanter versions, translated to the current ones.
 
-Contract: a command line in, the same command line with today's flags out, and one note for each
-flag that was translated. What is not an older profiler flag stays as it is, where it is.
+Contract: a command line in, the same command line with current flags out, and one note for each
+flag that was translated. Anything else stays as it is, where it is.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _WITHOUT_EFFECT = "--trainer.profiler.upload."
 
 
 def translate(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments in today's words, and the notes."""
+    """The arguments with current flags, and the notes."""
     translated: list[str] = []
     notes: list[str] = []
     for flag, value, parts in _flags(arguments):
         if flag.startswith(_WITHOUT_EFFECT):
             notes.append(f"{flag} has no effect: captures are not sent to an XProf service")
         elif flag in _RENAMED and (flag != _PREFIX or value is None or value.lower() in _TRUTH):
-            today = _RENAMED[flag]
-            notes.append(f"{flag} is an older flag: read as {today}")
-            translated += [today, "true" if value is None else value]
+            current = _RENAMED[flag]
+            notes.append(f"{flag} is an older flag: read as {current}")
+            translated += [current, "true" if value is None else value]
         else:
             translated += parts
     return translated, notes

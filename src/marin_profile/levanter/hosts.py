@@ -1,11 +1,11 @@
-"""The captures of several processes, brought together through a folder that all of them see.
+"""The captures of several processes, merged through a folder that all of them see.
 
 Contract
-* A process leaves its host's part beside its capture, last of all, whole or not at all: where the
-  part is, the capture is.
-* `gather` never waits beyond its limit, nor for a process whose folder is not even there, for then
-  the folder is not shared. One that left a capture but no part is read from the capture, one that
-  left neither is missing, which the summary says.
+* A process writes its host's part next to its capture, after it, whole or not at all: where there
+  is a part, the capture is complete.
+* `gather` never waits beyond its limit, nor for a process whose folder does not exist: then the
+  folder is not shared. A process that left a capture but no part is read from the capture; one that
+  left neither is missing, and the summary lists it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPTIONS = SummarizeOptions()
 
 
 def leave_part(capture: Capture) -> HostRead:
-    """Read a process's own capture, and write its part beside it. Raises BrokenInputError."""
+    """Read a process's own capture, and write its part next to it. Raises BrokenInputError."""
     (host_file,) = capture.hosts
     found = read_host(host_file, _OPTIONS)
     data = encode_host(found, tool_version=package_version(), warmup_steps=_OPTIONS.warmup_steps)
@@ -47,8 +47,8 @@ def copy_to_shared(folder: Path, url: str) -> None:
 
 
 def gather(wanted: Gather) -> Iterator[tuple[Capture, dict[str, HostRead], bool]]:
-    """What is there at once, and what is there in the end: the capture, its parts by path, and
-    whether that was the end."""
+    """What is there now, then what is there at the end: the capture, its parts by path, and whether
+    this is the end."""
     deadline = time.monotonic() + wanted.seconds
     known: dict[str, HostRead] = {}
     expected = [process for process in wanted.processes if _is_here(wanted.root, process)]

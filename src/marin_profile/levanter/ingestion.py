@@ -5,7 +5,7 @@ Contract
   `finish` within its timeout; none of them raises for what goes wrong with a job.
 * By default the work runs in a plain subprocess: a thread would take the GIL from training, and a
   forked child would inherit jax's locks.
-* What the subprocess prints goes to `profile_ingest.log` beside the outputs.
+* What the subprocess prints goes to `profile_ingest.log` next to the outputs.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Ingestions:
             self._current = None
             work.stop()
             left.insert(0, job)
-        reason = f"not done within the {timeout:g} s that the end of training waits"
+        reason = f"not done within the {timeout:g} s that training waits at its end"
         self._ended += [Outcome(job, _line(job, reason)) for job in left]
 
     def _take_ended(self) -> list[Outcome]:
@@ -211,7 +211,7 @@ def _last_line(log: Path) -> str:
 
 
 class _Here:
-    """In this process, in a thread that its exit does not wait for."""
+    """In a thread of this process, which its exit does not wait for."""
 
     def __init__(self, job: Job, limits: Limits) -> None:
         self._job = job

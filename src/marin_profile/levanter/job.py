@@ -17,7 +17,7 @@ from marin_profile.capture.filenames import SUMMARY_FILE
 @dataclass(frozen=True)
 class Gather:
     """Below `root`, a folder or an fsspec URL, `processes` leave their parts of the capture that
-    `session` is one of; they are waited for at most so many seconds."""
+    `session` is one of; the wait for them is at most `seconds`."""
 
     root: str
     session: str
@@ -27,7 +27,7 @@ class Gather:
 
 @dataclass(frozen=True)
 class Publish:
-    """What the tracker is to get: see ProfilerConfig.upload and .redact."""
+    """What to log to the tracker: see ProfilerConfig.upload and .redact."""
 
     run_id: str
     upload: str
@@ -53,7 +53,7 @@ class Job:
 
     @property
     def command(self) -> str:
-        """What does the same by hand."""
+        """The command line that does the same."""
         summary = self.output_dir / SUMMARY_FILE
         source = self.capture_dir if self.gather is None else self.gather.root
         return f"marin-profile summarize --profile-dir {source} --output {summary}"

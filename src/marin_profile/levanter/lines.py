@@ -1,7 +1,7 @@
 """Which Levanter is installed, and what it does differently.
 
-Contract: `levanter_line()` says what the callback must know, found by trying, not from a version;
-a Levanter whose version was never tried is refused by name.
+Contract: `levanter_line()` finds what the callback must know by trying it, not from the version; a
+version that was never tested is refused by name.
 """
 
 from __future__ import annotations

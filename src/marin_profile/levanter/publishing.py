@@ -1,7 +1,7 @@
-"""Publishing seen from training: outputs in, one log line about each out.
+"""Publishing as training sees it: outputs in, one log line about each out.
 
 Contract: `start` returns at once, `finish` within its timeout; neither raises. One thread at a
-time talks to the tracker, for as long as W&B takes.
+time talks to the tracker, as long as W&B takes.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Publishing:
         self._last.start()
 
     def finish(self, timeout: float) -> None:
-        """Wait for what is on its way; what is not done by then is said."""
+        """Wait for uploads that are running; log which one is not done by then."""
         if self._last is None:
             return
         self._last.join(timeout)
         if self._last.is_alive():
             self._given_up = True
             logger.warning(
-                "the profile in %s is not logged within the time that the end of training waits",
+                "the profile in %s was not logged within the time that training waits at its end",
                 self._at_work,
             )
 

@@ -1,6 +1,6 @@
-"""The run that is profiled: where it lies, and what it knows of itself.
+"""The run that is profiled: its folders, and its metadata.
 
-Contract: facts that a run does not tell are None, never an error.
+Contract: metadata that a run does not give are None, never an error.
 """
 
 from __future__ import annotations

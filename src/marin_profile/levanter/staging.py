@@ -63,7 +63,7 @@ class UploadDecision:
 
 @dataclass(frozen=True)
 class Staged:
-    """What is logged beside the artifacts' files. `scalars` by name; `capture_path`: where the
+    """What is logged besides the artifacts' files. `scalars` by name; `capture_path`: where the
     capture lies, logged in place of a capture that is not uploaded; `reference`: the same as a URL,
     unless names in it are redacted; `top_ops`: rows of TABLE_COLUMNS; `report_html`: the report,
     None where markdown-it is not installed."""

@@ -3,8 +3,8 @@
 Contract
 * `start` raises ProfilerBusy if a profiler runs in this process already, else what JAX raises.
 * `stop` closes the trace once, whatever happens; the interpreter's exit closes one left open, and
-  says in one log line where it lies.
-* Two traces never meet in one folder: each gets a timestamp that nobody has yet.
+  logs its folder in one line.
+* Two traces never share a folder: each gets a timestamp that is still free.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProfilerBusy(RuntimeError):
-    """Another profiler is at work in this process."""
+    """Another profiler is running in this process."""
 
 
 def reason(error: Exception) -> str:
@@ -99,7 +99,7 @@ class Trace:
 
 
 def _forget_trace() -> None:
-    """JAX holds on to a trace that it could not write, and then refuses every other one."""
+    """JAX keeps a trace that it could not write, and then refuses every other one."""
     try:
         from jax._src.profiler import _profile_state
 

@@ -4,7 +4,7 @@ Contract
 * An artifact of type `profile_summary` (summary, report and `metadata.json`), one of type
   `jax_profile` (the capture, or on W&B a reference to it, unless neither is wanted), and scalars
   under `profile/` through `log_summary`: trackers refuse scalars of a step that is past.
-* On W&B the artifacts carry their metadata, and a table of the top ops and the report go beside
+* On W&B the artifacts carry their metadata, and a table of the top ops and the report go with
   the scalars. `log_staged` then returns when W&B has the artifacts; every other tracker takes
   copies before it returns. It may take long, so it belongs in a thread. Staged files are removed
   afterwards.

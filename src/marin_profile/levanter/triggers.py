@@ -1,7 +1,7 @@
-"""Captures on demand: a file that somebody touches, and SIGUSR2.
+"""Captures on demand: a touched file, and SIGUSR2.
 
-Contract: asking costs microseconds and never raises. The file is never removed, so that every
-process of a run sees it, and may be touched again.
+Contract: a check costs microseconds and never raises. The file is never removed, so that every
+process of a run sees it; it may be touched again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CHECK_FILE_EVERY = 0.5  # seconds: the folder may be on a slow disk
 
 
 class OnDemand:
-    """`asked()` is true once after each touch of the file or signal."""
+    """`requested()` is true once after each touch of the file or signal."""
 
     def __init__(self, run_dir: Path) -> None:
         self.path = run_dir / TOUCH_NAME
@@ -33,7 +33,7 @@ class OnDemand:
     def _on_signal(self, *_: object) -> None:
         self._signalled = True
 
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         if self._signalled:
             self._signalled = False
             return True
@@ -49,7 +49,7 @@ class OnDemand:
 
 
 def _is_free(handler: object) -> bool:
-    """Nobody's, or that of an earlier training in this process."""
+    """No handler, or that of an earlier training in this process."""
     return handler == signal.SIG_DFL or getattr(handler, "__func__", None) is OnDemand._on_signal
 
 

@@ -18,7 +18,7 @@ FEWEST_FOR_MEDIAN = 8
 
 @dataclass(frozen=True)
 class Plan:
-    """The windows that fit into a run, clamped to its end, and the first steps of those behind."""
+    """The windows within a run, clamped to its end, and the first steps of those after it."""
 
     windows: tuple[range, ...]
     behind: tuple[int, ...] = ()
@@ -63,7 +63,7 @@ def windows_over(windows: Iterable[range], step: int | None) -> list[range]:
 
 @dataclass
 class SlowSteps:
-    """Tells slow steps: those beyond `factor` running medians, at most `most` of them."""
+    """Finds slow steps: those beyond `factor` running medians, at most `most` of them."""
 
     factor: float
     most: int

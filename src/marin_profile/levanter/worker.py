@@ -1,14 +1,14 @@
-"""Ingestion: a capture folder in, profile_summary.json and profile_report.md out, and beside them
-what a tracker is told.
+"""Ingestion: a capture folder in; profile_summary.json, profile_report.md and what goes to the
+tracker out.
 
 Contract
-* `ingest` works in any process and thread; as a program this module gives itself low priority and
-  limits, never imports jax, and ends soon after the process that started it. Where processors are
-  few it also rests most of the time, until training waits for it.
+* `ingest` works in any process and thread. Run as a program, this module lowers its own priority,
+  limits itself, never imports jax, and ends soon after the process that started it. On few
+  processors it also rests most of the time, until training waits for it.
 * Each output appears whole or not at all.
-* Of several processes each leaves its host's part beside its capture; the first one waits for the
-  others' parts, within its limit, and its summary is of all that came. What it knows before they
-  come is written at once.
+* Of several processes, each writes its host's part next to its capture. The first one writes a
+  summary of its own capture at once, waits for the others' parts, within its limit, and then
+  summarises all that came.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 NICENESS = 10
 # Two processors are often the two threads of one core: work on one slows the other down by a third,
-# whatever its priority. There the work is spread over more steps, so that each notices less of it.
+# whatever its priority. There the work is spread over more steps, so that each is slowed less.
 FEW_PROCESSORS = 4
 WORK_SECONDS = 0.02
 REST_FOR_WORK = 3
-LONGEST_REST = 0.5  # seconds; so soon it learns that training waits
+LONGEST_REST = 0.5  # seconds: how late it may notice that training waits
 CHECK_PARENT_EVERY = 0.5  # seconds
 OVER_TIME = 124
 _PARTIAL = ".ingest-"
@@ -49,11 +49,11 @@ _GIT_SECONDS = 5
 
 
 class NotShared(Exception):
-    """The summary is there, but the run's shared folder is not reached."""
+    """The summary is written, but the run's shared folder cannot be reached."""
 
 
 def ingest(job: Job) -> None:
-    """Write summary and report; raises what stands in the way."""
+    """Write summary and report; any error is raised."""
     from marin_profile.capture.sources import from_folder
     from marin_profile.levanter.hosts import copy_to_shared, gather, leave_part
 
@@ -114,7 +114,7 @@ def with_run(summary: ProfileSummary, job: Job) -> ProfileSummary:
 
 @cache
 def _git_sha() -> str | None:
-    """The commit of the folder that training runs in. Asked here: a step need not wait for it."""
+    """The commit of the folder that training runs in. Found here, so that no step waits for git."""
     try:
         found = subprocess.run(
             ["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=_GIT_SECONDS
@@ -184,7 +184,7 @@ def _limit(seconds: float, memory_gb: float) -> None:
 
 
 def yield_to_training() -> None:
-    """Run only where a processor has nothing else to do; if that cannot be asked for, be nice."""
+    """Run only where a processor is idle; where the system has no such priority, be nice."""
     try:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     except (AttributeError, OSError):
@@ -216,7 +216,7 @@ def _resting() -> Iterator[None]:
     try:
         yield
     finally:
-        # Else it would kill the interpreter at its exit, which gives up its handlers first.
+        # Else it would kill the interpreter at exit, which removes its handlers first.
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, signal.SIG_IGN)
 
@@ -233,7 +233,7 @@ def _end_with(parent: int) -> None:
         while os.getppid() == parent:
             time.sleep(CHECK_PARENT_EVERY)
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(5)  # for outputs to be removed, should the work come to it
+        time.sleep(5)  # time for the work to remove half-written outputs
         os._exit(128 + signal.SIGTERM)
 
     if hasattr(os, "getppid"):

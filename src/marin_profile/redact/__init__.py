@@ -1,4 +1,4 @@
-"""What leaves the machine without home folders, user and host names, and source stacks.
+"""Masks home folders, user and host names, and source stacks in what leaves the machine.
 
     redactor = Redactor.here(capture_host_names(files))
     redact_capture(files, into, redactor)

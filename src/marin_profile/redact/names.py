@@ -47,7 +47,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Redactor:
-    """Home folders, users and hosts to mask; what stands in `/home` and the like is always."""
+    """Home folders, users and hosts to mask; folders below `/home` and the like always are."""
 
     homes: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Redactor:
         return data if masked == data else Raw(masked)
 
     def file_name(self, name: str) -> str:
-        """A file's name (no folder) masked; what tells its format stays."""
+        """A file's name (no folder) masked; the suffix of its format stays."""
         suffix = next((suffix for suffix in host_suffixes() if name.endswith(suffix)), "")
         stem = name[: len(name) - len(suffix)]
         return self.text(stem) + suffix

@@ -1,4 +1,4 @@
-"""Source stacks: in which stats they stand, and their mask."""
+"""Source stacks: the stats that hold them, and their mask."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Names that identify nobody, or that the reading of a profile rests on: never masked as words.
+"""Names that identify nobody, and words that profiles are read by: never masked as words.
 
-A user called `max` keeps the word (the op of that name must stay one), but not the home folder.
+For a user called `max` the home folder is masked but not the word, which is also an op's name.
 """
 
 from __future__ import annotations

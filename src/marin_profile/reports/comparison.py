@@ -211,7 +211,7 @@ def _comparability(comparison: Comparison) -> list[str]:
         for one in state.caveats
     ]
     if not lines:
-        lines.append("Yes: nothing speaks against it.")
+        lines.append("Yes, without caveats.")
     return [*lines, "", *table(["", "before", "after"], rows, "lll")]
 
 

@@ -73,17 +73,17 @@ def _run(summary: ProfileSummary, top_k: int) -> list[str]:
         if name in type(summary.run_metadata).model_fields and value is not None
     ]
     return _facts((name, code(str(value))) for name, value in named) or [
-        "The profile does not tell which run it belongs to."
+        "The profile does not name its run."
     ]
 
 
-def _profiling(told: Profiling) -> list[tuple[str, str]]:
+def _profiling(profiling: Profiling) -> list[tuple[str, str]]:
     """How training saw the capture."""
-    verdict = {True: "yes", False: "**no**", None: "not known"}[told.representative]
-    start, stop = duration(told.start_trace_duration), duration(told.stop_trace_duration)
+    verdict = {True: "yes", False: "**no**", None: "not known"}[profiling.representative]
+    start, stop = duration(profiling.start_trace_duration), duration(profiling.stop_trace_duration)
     return [
-        ("taken because", prose(told.trigger.replace("_", " "))),
-        ("stands for the run", f"{verdict}: {prose(told.reason)}"),
+        ("taken because", prose(profiling.trigger.replace("_", " "))),
+        ("representative of the run", f"{verdict}: {prose(profiling.reason)}"),
         ("the profiler took", f"{start} to start, {stop} to stop"),
     ]
 

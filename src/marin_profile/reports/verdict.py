@@ -43,7 +43,7 @@ def render_change(
 
 
 def _how_sure(assessment: Assessment) -> list[str]:
-    """How much was measured, and what else there is to say than the sentence does."""
+    """How much was measured, and the reasons that the sentence does not give."""
     lines = [f"Measured: {_size(assessment.before)} before, {_size(assessment.after)} after."]
     noise = assessment.noise_floor
     if noise is not None:
@@ -51,10 +51,10 @@ def _how_sure(assessment: Assessment) -> list[str]:
             f" From run to run the step time varies by {100 * noise.log_sd:.1f} % "
             f"({noise.num_repeats} repeats in the history)."
         )
-    # The sentence has told what blocks, and the table of checks will tell what is beyond its
+    # The sentence names what blocks, and the table of checks shows what is beyond its
     # threshold.
-    told = tuple(check.check for check in assessment.checks)
-    reasons = [one for one in assessment.reasons if told and not one.startswith(told)]
+    listed = tuple(check.check for check in assessment.checks)
+    reasons = [one for one in assessment.reasons if listed and not one.startswith(listed)]
     return [*lines, *([""] if reasons else []), *(f"- {prose(one, None)}" for one in reasons)]
 
 

@@ -1,4 +1,4 @@
-"""Before and after: is the step slower, by how much, and how sure is that?"""
+"""Before and after: is the step slower, by how much, and how certain is that?"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Contract
 * Each summary is one capture of one run; several a side bring in the spread between runs.
 * The rules are those of `rules.statuses`, on figures rounded as they are written.
-* Captures that cannot be judged, or not against each other, are inconclusive with the reason.
+* Captures that cannot be judged or compared are inconclusive, with the reason.
 * "confirmed" needs several captures on both sides or a measured noise floor, which is one of step
   times; else "likely".
 """
@@ -28,8 +28,8 @@ from marin_profile.verdict.series import LEAST_STEPS, Series
 
 STRONG = 0.6  # an autocorrelation beyond those of docs/verdict.md
 ONE_CAPTURE = (
-    "one capture a side: what differs from run to run is not in the interval; several captures a "
-    "side, or a history of repeats, bring it in"
+    "one capture a side: the interval leaves out the spread between runs; several captures a side, "
+    "or a history of repeats, bring it in"
 )
 
 
@@ -43,7 +43,7 @@ def assess(
 ) -> Assessment:
     """The verdict on the change from `before` to `after`.
 
-    `not_comparable` are reasons, found elsewhere, why the two sides must not be judged; `noise` is
+    `not_comparable` are reasons found by the caller not to judge the two sides; `noise` is
     the run-to-run spread of this configuration. Raises UsageError without a summary on each side.
     """
     if not before or not after:
@@ -70,7 +70,7 @@ def _judge(
 ) -> Assessment:
     steps = [[one.lengths for one in side] for side in (before, after)]
     if min(series.steps for side in steps for series in side) < LEAST_STEPS:
-        noise = None  # measured on the medians of many steps, which a few do not give
+        noise = None  # it is measured on medians of many steps
     compared = alike(steps[0], steps[1])
     change = change_of_location(compared[0], compared[1], noise)
     sides = [
@@ -95,7 +95,7 @@ def _judge(
     own = str(statuses(bounds, threshold)[0])
     on_captures = bool(change.between[0])
     several = min(len(before), len(after)) > 1
-    # A noise floor is one of step times: a share that alone warns does not rest on it.
+    # A noise floor is one of step times: a warning of shares alone does not rest on it.
     on_shares_alone = status == WARN and own != WARN and not _warns("step_p90", others)
     on_noise = noise is not None and not on_shares_alone
     confidence = "confirmed" if several or on_noise else "likely"
@@ -195,12 +195,10 @@ def _reasons(
     if checks[0].result == WARN:
         found.append("the step time is certainly longer, but not beyond its threshold")
     if compared[0] is not steps[0]:
-        found.append(
-            "not every capture has the same classes of steps: all steps are compared with all"
-        )
+        found.append("not every capture has the same step classes: all steps are compared together")
     if phi >= STRONG and confidence == "likely":
         found.append(
-            f"neighbouring steps hang together (autocorrelation {phi:.2f}), so that the interval "
+            f"neighbouring steps are correlated (autocorrelation {phi:.2f}), so that the interval "
             "may be too narrow: take several captures a side"
         )
     if confidence == "likely":

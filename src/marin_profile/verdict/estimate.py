@@ -1,4 +1,4 @@
-"""The change from before to after, with what is known of its error.
+"""The change from before to after, and its error.
 
 Contract
 * A change is the difference of the sides' typical values, a side's being the mean over its
@@ -6,7 +6,7 @@ Contract
 * Its error is known in one of two ways, and the wider interval is used: from the steps within the
   captures (AR(1)-corrected variances, Welch-Satterthwaite degrees of freedom), and from captures
   against captures (pooled variance of the captures' typical values and of a measured noise floor).
-* What neither knows has an infinite interval, never a narrow one.
+* Where neither is known the interval is infinite, never narrow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALL_STEPS = ""
 
 @dataclass(frozen=True)
 class ChangeEstimate:
-    """`between`: the error stands on captures (and the noise floor), not on steps."""
+    """`between`: the error comes from captures (and the noise floor), not from steps."""
 
     before: Floats
     after: Floats
@@ -103,7 +103,7 @@ def _weights(series: Sequence[Series]) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class _Located:
-    """One capture's value; the variance is NaN where its steps do not tell it."""
+    """One capture's value; the variance is NaN where its steps do not determine it."""
 
     value: Floats
     variance: Floats

@@ -65,7 +65,7 @@ def _problem(summary: ProfileSummary) -> str | None:
 
 
 def shared_basis(summaries: Sequence[ProfileSummary]) -> str | None:
-    """The step length that every capture knows; None if there is none."""
+    """The kind of step length that every capture has; None if there is none."""
     for basis in (PERIOD, DURATION):
         if all(_usable(summary, basis) for summary in summaries):
             return basis

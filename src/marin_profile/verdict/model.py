@@ -68,7 +68,7 @@ class Noise(Record):
 
 
 class Needed(Record):
-    """What would settle an inconclusive verdict, if the change stays what it seems."""
+    """What would settle an inconclusive verdict, if the change stays as estimated."""
 
     steps_per_side: int | None = None
     captures_per_side: int | None = None

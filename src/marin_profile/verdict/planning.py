@@ -1,6 +1,6 @@
-"""How many steps or captures would settle what is open, if the change stays what it seems.
+"""How many steps or captures would settle an inconclusive verdict on the estimated change.
 
-Contract: the same number on both sides. Open is settled when the 95 % interval ends below the
+Contract: the same number on both sides. A verdict is settled when the 95 % interval ends below the
 threshold, or the one-sided 99.5 % bound passes zero, whichever needs less; with the spread and the
 autocorrelation as measured.
 """

@@ -1,8 +1,8 @@
 """The verdict as one sentence.
 
 Contract: every number in it is one of the record's, with as many decimals (1 to 6) as keep the
-numbers apart that the rules told apart; "slower" and "faster" are said only of a change whose
-one-sided 99.5 % bound has that sign.
+numbers distinct that the rules treat as distinct; "slower" and "faster" stand only for a change
+whose one-sided 99.5 % bound has that sign.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _other(row: Check) -> str:
 
 
 def _figures(row: Check, scale: float = 1.0) -> tuple[str, str, str, str]:
-    """Change, interval and threshold, told apart from each other and from zero."""
+    """Change, interval and threshold, with enough decimals to keep them and 0 apart."""
     low, high = row.interval or (0.0, 0.0)
     values = [scale * value for value in (row.change or 0.0, low, high, row.threshold)]
     apart = len({*values, 0.0})

@@ -1,4 +1,4 @@
-"""One capture's series of a quantity per step: its typical value, and how exact that is.
+"""One capture's series of a quantity per step: its typical value, and the variance of that.
 
 Contract
 * Every array has the runs as its first axis: one in production, thousands in a simulation, by the
@@ -35,7 +35,7 @@ PHI_COST = 0.15
 
 
 def trimmed(steps: int) -> tuple[int, int]:
-    """How many of the shortest and of the longest steps do not count."""
+    """How many of the shortest and of the longest steps are left out."""
     if steps < 10:
         return steps // 4, steps // 4
     return steps // 40 + 2, steps // 10 + 2
@@ -72,7 +72,7 @@ class Series:
         return np.asarray(sum(weights[name] * part.mean for name, part in self.by_class.items()))
 
     def location_variance(self, weights: Mapping[str, float], phi: Floats) -> Floats:
-        """NaN where the steps are too few to tell."""
+        """NaN where there are too few steps."""
         free = self.steps - len(self.by_class)
         if free < 1 or self.steps < LEAST_STEPS:
             return np.full(len(self.values), np.nan)
@@ -80,7 +80,7 @@ class Series:
             (part.residuals**2).sum(axis=1) * part.inflation for part in self.by_class.values()
         )
         share = sum(weights[name] ** 2 / len(part.columns) for name, part in self.by_class.items())
-        # About a mean estimated from them, values that hang together spread less than they do.
+        # About a mean estimated from them, correlated values spread less than about the true mean.
         unbiased = square / (free + 1.0 - mean_variance_factor(phi, free + 1.0))
         return np.asarray(unbiased * mean_variance_factor(phi, self.steps) * share)
 

@@ -1,4 +1,4 @@
 """W&B: artifacts and runs in, artifacts out.
 
-Contract: `session` alone imports the SDK; whatever needs it asks there.
+Contract: `session` alone imports the SDK; everything else gets it from there.
 """

@@ -1,6 +1,6 @@
-"""What a published summary is called and what its metadata say: the same through every tracker.
+"""Names and metadata of the published artifacts: the same through every tracker.
 
-Contract: imports no tracker; the metadata are plain JSON values, None where the summary is silent.
+Contract: imports no tracker; the metadata are plain JSON values, None where the summary has none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _as_kept(value: Any) -> Any:
 
 
 def artifact_metadata(summary: ProfileSummary) -> dict[str, Any]:
-    """What a list of artifacts should tell without a download; microseconds and shares."""
+    """What a list of artifacts can show without a download; microseconds and shares."""
     run, shares = summary.run_metadata, summary.time_breakdown
     steady = summary.step_time.steady_state_steps
     length = typical_and_mean(summary)

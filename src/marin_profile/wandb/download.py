@@ -1,13 +1,13 @@
-"""A W&B artifact or run -> a folder with a capture (or a published summary) and what the run says.
+"""A W&B artifact or run -> a folder with a capture (or a published summary), and run metadata.
 
 Contract
-* A run stands for its newest profile artifact (`jax_profile`), else the profiler folder that its
-  config names, else its published summary (`profile_summary`). With an alias only artifacts that
-  carry it count.
-* A download lies below the download root as `<entity>/<project>/<name>-v<N>`, whole or not at all.
+* A run gives its newest profile artifact (`jax_profile`), else the profiler folder that its config
+  names, else its published summary (`profile_summary`). With an alias, only artifacts that carry
+  it count.
+* A download goes to `<entity>/<project>/<name>-v<N>` below the download root, whole or not at all.
   One that is there and matches the artifact's manifest, file by file, is not repeated.
-* An artifact that only refers to a folder stands for that folder: nothing is downloaded.
-* `metadata` holds what the run knows; None where it says nothing.
+* An artifact that only refers to a folder gives that folder: nothing is downloaded.
+* `metadata` holds what the run recorded; None for the rest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FILE_SUFFIXES = (*(ending for one in FORMATS for ending in one.endings), ".gz",
 @dataclass(frozen=True)
 class Fetched:
     """`folder` holds the capture (a local path or a URL), or `summary` is what the run published;
-    `notes` tell what was chosen and why."""
+    `notes`: the choices that were made, and why."""
 
     metadata: RunMetadata
     folder: str | None = None
@@ -71,7 +71,7 @@ def fetch(
 
 
 def with_metadata(summary: ProfileSummary, metadata: RunMetadata) -> ProfileSummary:
-    """The summary with what the run knows; the rest stays as the capture tells it."""
+    """The summary with the run's metadata; what the run did not record stays as it is."""
     known = metadata.model_dump(exclude_none=True)
     merged = summary.run_metadata.model_copy(update=known)
     return summary.model_copy(update={"run_metadata": merged})
@@ -175,7 +175,7 @@ def _is_whole(artifact: Any, folder: Path) -> bool:
 
 
 def _download(artifact: Any, folder: Path) -> None:
-    """Download beside the folder, check, and rename; what was there before gives way."""
+    """Download next to the folder, check, and rename into its place."""
     beside = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         beside.mkdir(parents=True)
@@ -270,7 +270,7 @@ def _profiler_folder(run: Any, looked: list[str]) -> str | None:
 
 
 def run_metadata(run: Any) -> RunMetadata:
-    """What the run's config and summary tell about it."""
+    """The metadata in the run's config and summary."""
     with remote_errors("The run"):
         config, summary = dict(run.config), dict(run.summary)
         commit = getattr(run, "commit", None)
@@ -289,7 +289,7 @@ def run_metadata(run: Any) -> RunMetadata:
 
 
 def _topology(trainer: Any) -> str | None:
-    """What the trainer's resources say; else its mesh's axes by name, as "data=-1,model=2"."""
+    """The topology in the trainer's resources, else its mesh's axes by name: "data=-1,model=2"."""
     if not isinstance(trainer, Mapping):
         return None
     resources, mesh = trainer.get("resources"), trainer.get("mesh")

@@ -1,8 +1,8 @@
 """How people name a run or an artifact of W&B -> entity, project and name.
 
-Contract: a name is judged by its form alone, nothing is asked of W&B. What the name leaves out
-comes from the options, then from $WANDB_ENTITY and $WANDB_PROJECT; without a project it is a
-UsageError, without an entity the account's default counts.
+Contract: a name is parsed by its form alone, without a request to W&B. What the name leaves out
+comes from the options, then from $WANDB_ENTITY and $WANDB_PROJECT. A missing project is a
+UsageError; without an entity W&B takes the account's default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PUBLIC_HOSTS = (
 
 @dataclass(frozen=True)
 class WandbTarget:
-    """A run, or an artifact with its alias, as the user named it. `base_url`: of a full URL."""
+    """A run, or an artifact with its alias, as the user named it. `base_url`: a URL's server."""
 
     entity: str | None
     project: str
@@ -38,7 +38,7 @@ class WandbTarget:
 def artifact_target(
     text: str, *, entity: str | None = None, project: str | None = None, alias: str | None = None
 ) -> WandbTarget:
-    """`[[entity/]project/]name[:alias]`; the options fill in what is not there."""
+    """`[[entity/]project/]name[:alias]`; the options fill in what is missing."""
     parts = text.strip().split("/")
     name, colon, own_alias = parts[-1].partition(":")
     if len(parts) > 3 or not all(parts) or not name or (colon and not own_alias):

@@ -1,10 +1,10 @@
-"""The way to W&B: the SDK, its connection, and its errors as ours. See download, upload.
+"""The W&B SDK: its import, its connection, and its errors as ours.
 
 Contract
-* This module alone imports wandb, and only inside functions; without it UsageError says what to
-  install.
-* What W&B does not have raises NotFoundError; no login, no network and every other failure of the
-  service RemoteError; each in one sentence.
+* This module alone imports wandb, and only inside functions; where it is not installed, a
+  UsageError names what to install.
+* What W&B does not have raises NotFoundError; a missing login, a network failure and every other
+  failure of the service raise RemoteError; each in one sentence.
 * A request that W&B does not answer is given up after $WANDB_HTTP_TIMEOUT, else 20 s.
 """
 
@@ -75,7 +75,7 @@ def _explained(error: Exception, what: str, looked_up: bool) -> ProfileError:
         return UsageError(f"{what} cannot be stored here: {local}; use a folder with room.")
     if "API key" in reason or "wandb login" in reason:
         return RemoteError("W&B needs a login: run 'wandb login' or set WANDB_API_KEY.")
-    failed = "cannot be reached" if looked_up else "was not taken by W&B"
+    failed = "cannot be reached" if looked_up else "was not accepted by W&B"
     return RemoteError(f"{what} {failed}: {reason}; check network, server and login.")
 
 
@@ -89,7 +89,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_absence(error: BaseException) -> bool:
-    # The SDK says "not found" with a bare ValueError; subclasses are about malformed answers.
+    # The SDK raises a bare ValueError for "not found"; subclasses are about malformed answers.
     return type(error) is ValueError or type(error).__name__ == "RunNotFoundError"
 
 
