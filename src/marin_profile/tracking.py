@@ -135,7 +135,8 @@ def _noise(
     else:
         floor_note = (
             f"The history gives no noise floor yet: it takes {LEAST_REPEATS} repeats of the "
-            f"configuration before the change, and there are {len(repeats)} besides the judged ones."
+            "configuration before the change, and there are "
+            f"{len(repeats)} besides the judged ones."
         )
     return floor, (*history.problems, floor_note)
 
