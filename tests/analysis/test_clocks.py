@@ -1,6 +1,6 @@
 """Host and device clocks: conflicts of launches and completions with the work of devices."""
 
-from builders_xspace import US, Space
+from builders_xspace import US, Space, summary_of
 from marin_profile.analysis.clocks import ClockCheck, host_clock
 
 MS = 1000
@@ -147,3 +147,32 @@ def test_the_order_in_the_file_does_not_matter():
     expected = check_of(space)
     for seed in range(3):
         assert host_clock(find_devices(space.timeline(seed), "")) == expected
+
+
+# --- what the summary says -----------------------------------------------------------------------
+
+
+def test_a_conflict_is_in_the_summary():
+    summary = summary_of(tpu_run(119, completions=True).analyse())
+    (host,) = summary.hosts
+    assert (host.clock_offset, host.clock_offset_limit) == (119_000.0, 124_000.0)
+    assert (host.clock_uncertainty, host.clock_conflicts) == (119_000.0, 5)
+    assert summary.trace_overview.quality_warnings[0] == (
+        "Clock conflict: work of /device:TPU:0 began 119.000 ms before its launch (Execute); 5 of "
+        "10 launches and completions contradict the devices' times. Nothing that relates times of "
+        "host and devices is known below 119.000 ms."
+    )
+
+
+def test_agreement_and_nothing_to_compare_are_told_apart():
+    (agreeing,) = summary_of(tpu_run(-1).analyse()).hosts
+    (silent,) = summary_of(tpu_run(-1, launches=False).analyse()).hosts
+    assert (agreeing.clock_conflicts, silent.clock_conflicts) == (0, None)
+    for host in (agreeing, silent):
+        assert host.clock_offset is host.clock_offset_limit is host.clock_uncertainty is None
+
+
+def test_a_device_behind_has_a_negative_offset():
+    (host,) = summary_of(tpu_run(-30, completions=True).analyse()).hosts
+    assert (host.clock_offset, host.clock_offset_limit) == (-25_000.0, -30_000.0)
+    assert host.clock_uncertainty == 25_000.0

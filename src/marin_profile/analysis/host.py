@@ -14,6 +14,7 @@ import numpy as np
 
 from marin_profile.analysis.async_spans import find_spans
 from marin_profile.analysis.breakdown_v1 import older_breakdown
+from marin_profile.analysis.clocks import ClockCheck, host_clock
 from marin_profile.analysis.collectives.instances import HostCollectives, host_collectives
 from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.devices import find_devices
@@ -64,7 +65,7 @@ class HostPart:
     the reading of the numbers.
     step_terms: ledger terms per step, summed over devices; older: buckets of an older breakdown
     basis, if one was asked for; slow_steps: why the outliers among this host's steps are slow, by
-    their position."""
+    their position. has_hlo: whether the file holds HLO protos."""
 
     host: str
     source_format: str
@@ -95,6 +96,8 @@ class HostPart:
     notes: tuple[str, ...]
     doubts: tuple[str, ...]
     truncated: bool
+    clock: ClockCheck
+    has_hlo: bool
     older: Mapping[str, int] | None = None
     slow_steps: Mapping[int, Cause] = field(default_factory=dict)
     first_op: int = field(default=0)
@@ -185,6 +188,8 @@ def analyse_host(
         doubts=steps.doubts,
         truncated=timeline.truncated,
         slow_steps=explain(found, steps, first, slow, period_terms),
+        clock=host_clock(found),
+        has_hlo=bool(timeline.hlo),
         older=older_breakdown(timeline, older_mode) if older_mode else None,
         first_op=min((int(device.start.min()) for device in found.devices), default=0),
     )

@@ -6,13 +6,16 @@ from collections import Counter
 
 from marin_profile import schema
 from marin_profile.analysis.ops import OpTotals
+from marin_profile.analysis.planes import CPU, GPU
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import CaptureFacts, Context, us
 from marin_profile.assemble.profiling import profiling_notes
-from marin_profile.capture.formats import format_named
+from marin_profile.base.times import PS_PER_US
+from marin_profile.capture.formats import XPLANE, format_named
 
 COMMAND_BUFFER = "command_buffer"
 UNATTRIBUTED_LIMIT = 100
+_PS_PER_MS = 1000 * PS_PER_US
 
 
 def coverage_section(context: Context) -> schema.Coverage:
@@ -74,7 +77,9 @@ def warnings_section(
     coverage: schema.Coverage,
     profiling: schema.Profiling | None,
 ) -> list[str]:
-    notes = [doubt for part in context.parts for doubt in part.doubts]
+    notes = _without_hlo(context)
+    notes += [doubt for part in context.parts for doubt in part.doubts]
+    notes += _clock_conflicts(context)
     notes += [*facts.notes, *profiling_notes(profiling)]
     for file in facts.files:
         notes += file.notes
@@ -110,3 +115,35 @@ def warnings_section(
             f"{impossible[0]}): their static costs or times are wrong, so no rate is given."
         )
     return list(dict.fromkeys(notes))
+
+
+def _without_hlo(context: Context) -> list[str]:
+    """TPU ops tell opcode and scope themselves; those of other devices need the HLO protos."""
+    without = [
+        part
+        for part in context.parts
+        if part.source_format == XPLANE
+        and not part.has_hlo
+        and any(device.kind in (CPU, GPU) for device in part.devices)
+    ]
+    if not without:
+        return []
+    hosts = ", ".join(part.host for part in without) if len(context.parts) > 1 else ""
+    which = f"The xplane.pb of {hosts}" if hosts else "The xplane.pb"
+    return [
+        f"{which} holds no HLO protos: opcodes, scopes, passes, operands and memory are known only "
+        "as far as op names tell, so collectives may count as compute. To get them, set "
+        "enable_hlo_proto of jax.profiler.ProfileOptions to True, in Levanter "
+        "--trainer.profiler.profile_options.enable_hlo_proto true."
+    ]
+
+
+def _clock_conflicts(context: Context) -> list[str]:
+    return [
+        f"Clock conflict{f' on {part.host}' if part.host else ''}: {part.clock.example}; "
+        f"{part.clock.conflicts} of {part.clock.compared} launches and completions contradict the "
+        "devices' times. Nothing that relates times of host and devices is known below "
+        f"{part.clock.bound_ps / _PS_PER_MS:,.3f} ms."
+        for part in context.parts
+        if not part.clock.agrees
+    ]

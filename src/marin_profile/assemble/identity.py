@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TypedDict
 
 from marin_profile import schema
+from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.host import HostPart
-from marin_profile.assemble.context import CaptureFacts, Context, us
+from marin_profile.assemble.context import CaptureFacts, Context, us, us_or_none
 from marin_profile.base.times import epoch_utc
 
 
@@ -82,7 +84,26 @@ def hosts_section(context: Context, facts: CaptureFacts) -> list[schema.Host]:
             ],
             source_format=by_host[file.host].source_format,
             chosen_because=file.reason or None,
+            **_clock(by_host[file.host].clock),
         )
         for file in facts.files
         if file.host in by_host
     ]
+
+
+class _Clock(TypedDict):
+    clock_offset: float | None
+    clock_offset_limit: float | None
+    clock_uncertainty: float | None
+    clock_conflicts: int | None
+
+
+def _clock(check: ClockCheck) -> _Clock:
+    offset = check.offset
+    limit = check.at_most if offset is not None and offset > 0 else check.at_least
+    return _Clock(
+        clock_offset=us_or_none(offset),
+        clock_offset_limit=None if offset is None else us_or_none(limit),
+        clock_uncertainty=None if check.agrees else us(check.bound_ps),
+        clock_conflicts=check.conflicts if check.compared else None,
+    )

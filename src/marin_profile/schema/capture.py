@@ -48,13 +48,21 @@ class TraceProvenance(Record):
 
 
 class Host(Record):
-    """One host of the capture. `clock_offset` in microseconds against the first host."""
+    """One host of the capture. `clock_conflicts`: how many launches and completions contradict the
+    times of the devices' work (null: nothing to compare); `clock_uncertainty`: the widest of these
+    conflicts, nothing that relates times of host and devices is known below it. `clock_offset` is
+    the least that must be added to the devices' times to put them on the host's clock, null where
+    nothing contradicts or no constant mends it; the true offset lies between it and
+    `clock_offset_limit` (null: not known how far)."""
 
     host: str
     file: str
     sha256: str
     devices: list[str] = []
     clock_offset: Microseconds | None = None
+    clock_offset_limit: Microseconds | None = None
+    clock_uncertainty: Microseconds | None = None
+    clock_conflicts: Count | None = None
     warnings: list[str] = []
     source_format: str | None = None
     chosen_because: str | None = None

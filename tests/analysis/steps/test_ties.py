@@ -176,9 +176,9 @@ def test_kernels_launched_when_all_markers_are_over_are_of_none():
 
 
 def test_the_warning_that_only_the_period_is_known_stands_first(tmp_path):
-    from builders_xspace import summarize_spaces
+    from builders_xspace import hlo_proto, summarize_spaces
 
-    space = Space("other-name")
+    space = Space("other-name").hlo(1, hlo_proto())
     host, gpu = space.host(), space.gpu(0)
     for number in range(4):
         host.marker(number, 100 * MS * number, MS)
