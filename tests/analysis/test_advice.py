@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from builders_xspace import Space, summary_of
-from marin_profile.analysis.advice import Findings, Gaps, candidates
+from marin_profile.analysis.advice import Findings, Gaps, SlowSteps, candidates
 
 CALM = Findings(
     window="steady",
@@ -21,7 +21,9 @@ CALM = Findings(
     top_op_bound_by=None,
     recompute=0.0,
     step_median_us=100.0,
+    step_mean_us=100.0,
     step_p90_us=101.0,
+    slow_steps=(),
     kept_steps=10,
     hlo_attributed=1.0,
 )
@@ -60,12 +62,29 @@ def test_nothing_to_say():
         ({"step_p90_us": 140.0}, ["uneven-steps"]),
         ({"step_p90_us": 140.0, "kept_steps": 1}, []),
         ({"step_median_us": None, "step_p90_us": None}, []),
+        ({"step_mean_us": None, "step_p90_us": 140.0}, []),
+        ({"step_mean_us": 102.0}, []),
+        ({"step_mean_us": 102.1}, ["uneven-steps"]),
+        ({"step_mean_us": 80.0}, []),
         ({"hlo_attributed": 0.5}, ["low-attribution"]),
         ({"hlo_attributed": None}, []),
     ],
 )
 def test_thresholds(changes, expected):
     assert ids(**changes) == expected
+
+
+def test_uneven_steps_give_both_lengths_and_the_costliest_causes():
+    """The mean of 125 us is 100 us and a fifth of 125 beyond it."""
+    slow = tuple(SlowSteps(f"cause {at}", at, 10.0 - at) for at in range(1, 5))
+    (found,) = candidates(dataclasses.replace(CALM, step_mean_us=125.0, slow_steps=slow))
+    assert found.share == pytest.approx(0.2)
+    assert found.evidence == (
+        "step period: typical (median) 100.0 us, mean 125.0 us, p90 101.0 us over 10 steps",
+        "cause 1: 1 of them, 9.0 us of the mean step",
+        "cause 2: 2 of them, 8.0 us of the mean step",
+        "cause 3: 3 of them, 7.0 us of the mean step",
+    )
 
 
 @pytest.mark.parametrize("idle", [0.1, 0.3])

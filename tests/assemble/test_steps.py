@@ -8,7 +8,7 @@ import pytest
 
 from builders_xspace import Space, summarize_spaces
 from marin_profile.assemble.steps import duration_stats
-from marin_profile.schema import OutlierCause, StepTime
+from marin_profile.schema import OutlierCause, ProfileSummary, StepTime
 
 US = 1_000_000
 
@@ -31,7 +31,9 @@ def test_unknown_values_are_counted_only():
     assert (nothing.count, nothing.mean, nothing.p90) == (2, None, None)
 
 
-def steps_of(tmp_path: Path, lengths: list[int], *, events: dict[int, str]) -> StepTime:
+def summary_of_steps(
+    tmp_path: Path, lengths: list[int], *, events: dict[int, str]
+) -> ProfileSummary:
     """Steps of these lengths in us, numbered from 100 on, each busy for 3 ms; in the idle time of
     the steps in `events` (by place) stands a host event of this name."""
     space = Space()
@@ -45,7 +47,11 @@ def steps_of(tmp_path: Path, lengths: list[int], *, events: dict[int, str]) -> S
         if place in events:
             host.call(events[place], at + 3_050, length - 3_100)
         at += length
-    return summarize_spaces(tmp_path, space).step_time
+    return summarize_spaces(tmp_path, space)
+
+
+def steps_of(tmp_path: Path, lengths: list[int], *, events: dict[int, str]) -> StepTime:
+    return summary_of_steps(tmp_path, lengths, events=events).step_time
 
 
 def test_a_stall_in_every_twelfth_step(tmp_path):
@@ -95,6 +101,18 @@ def test_causes_are_sorted_by_what_they_cost(tmp_path):
     # All of the difference is theirs.
     excess = sum(one.excess_per_period for one in found.outlier_causes)
     assert found.mean_period - found.typical_period == pytest.approx(excess)
+
+
+def test_advice_gives_the_mean_and_the_cause(tmp_path):
+    """60 whole periods: 5 stalls of 8 ms, 666.7 us each; mean 4,666.7, which is 14.3 % longer."""
+    stalls = dict.fromkeys(range(6, 62, 12), "save_checkpoint")
+    lengths = [12_000 if place in stalls else 4_000 for place in range(62)]
+    summary = summary_of_steps(tmp_path, lengths, events=stalls)
+    [found] = [one for one in summary.optimization_candidates if one.candidate_id == "uneven-steps"]
+    assert found.evidence == [
+        "step period: typical (median) 4000.0 us, mean 4666.7 us, p90 4000.0 us over 60 steps",
+        "host event save_checkpoint before fusion.1: 5 of them, 666.7 us of the mean step",
+    ]
 
 
 def test_warm_up_is_no_outlier(tmp_path):

@@ -19,6 +19,8 @@ ONE_OFF = 0.5  # of all gaps before an op: more in one gap is no recurring delay
 TOP_OP = 0.30
 RECOMPUTE = 0.15
 STEP_SPREAD = 1.4
+SLOW_STEPS = 0.02
+MOST_CAUSES = 3
 LOW_ATTRIBUTION = 0.90
 
 
@@ -38,6 +40,15 @@ class Gaps:
 
 
 @dataclass(frozen=True)
+class SlowSteps:
+    """The outliers of one cause: in words, how many, and what they add to the mean period."""
+
+    cause: str
+    count: int
+    excess_us: float
+
+
+@dataclass(frozen=True)
 class Findings:
     """All figures are of the headline window; shares of device time (or of op time), in 0..1."""
 
@@ -54,7 +65,9 @@ class Findings:
     top_op_bound_by: str | None
     recompute: float
     step_median_us: float | None
+    step_mean_us: float | None
     step_p90_us: float | None
+    slow_steps: tuple[SlowSteps, ...]  # the costliest first
     kept_steps: int
     hlo_attributed: float | None
 
@@ -228,21 +241,27 @@ def _recompute(f: Findings) -> Candidate | None:
 
 
 def _spread(f: Findings) -> Candidate | None:
-    if not f.step_median_us or f.step_p90_us is None or f.kept_steps < 2:
+    """About what the mean step, which training pays, takes beyond the typical one."""
+    median, mean, p90 = f.step_median_us, f.step_mean_us, f.step_p90_us
+    if not median or not mean or p90 is None or f.kept_steps < 2:
         return None
-    ratio = f.step_p90_us / f.step_median_us
-    if ratio < STEP_SPREAD:
+    beyond = max(0.0, 1 - median / mean)
+    if p90 / median < STEP_SPREAD and beyond <= SLOW_STEPS:
         return None
     return Candidate(
         "uneven-steps",
         "Find out why some steps are slow",
-        "Steps differ so much that a comparison of two captures may not be conclusive.",
+        "Training pays the mean step, and slow steps make it longer than the typical one.",
         (
-            f"step period: median {f.step_median_us:.1f} us, p90 {f.step_p90_us:.1f} us over "
-            f"{f.kept_steps} steps",
+            f"step period: typical (median) {median:.1f} us, mean {mean:.1f} us, p90 {p90:.1f} us "
+            f"over {f.kept_steps} steps",
+            *(
+                f"{slow.cause}: {slow.count} of them, {slow.excess_us:.1f} us of the mean step"
+                for slow in f.slow_steps[:MOST_CAUSES]
+            ),
         ),
         ("Look at the slow steps: evaluation, checkpoints, data stalls, recompilation.",),
-        (ratio - 1) / ratio,
+        beyond,
     )
 
 

@@ -90,7 +90,9 @@ def _findings(
         top_op_bound_by=None if top is None else op_rate(top, context.peaks).bound_by,
         recompute=sum(map(context.op_time, recomputed)) / op_time,
         step_median_us=period.median,
+        step_mean_us=step_time.mean_period,
         step_p90_us=period.p90,
+        slow_steps=tuple(map(_slow_steps, step_time.outlier_causes)),
         kept_steps=period.count,
         hlo_attributed=coverage.hlo_attributed_share,
     )
@@ -104,6 +106,13 @@ def _wait_for_stragglers(context: Context, devices: list[schema.Straggler]) -> d
         kind: sum(value for value, counts in zip(caused, is_late, strict=True) if counts)
         for kind, caused in context.collectives.exposed_wait_caused.items()
     }
+
+
+def _slow_steps(cause: schema.OutlierCause) -> advice.SlowSteps:
+    kind = (cause.cause or "cause not known").replace("_", " ")
+    name = f" {cause.cause_name}" if cause.cause_name else ""
+    before = f" before {cause.before_op}" if cause.before_op else ""
+    return advice.SlowSteps(f"{kind}{name}{before}", cause.count, cause.excess_per_period)
 
 
 def _summed(maps: Iterable[Mapping[str, int]]) -> dict[str, int]:
