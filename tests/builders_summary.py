@@ -27,6 +27,7 @@ from marin_profile.schema import (
     ProfileSummary,
     Region,
     Roofline,
+    RooflineRow,
     RunMetadata,
     SemanticFamily,
     Step,
@@ -309,7 +310,7 @@ def late_host(**changes: Any) -> ProfileSummary:
 def build_summary(**changes: Any) -> ProfileSummary:
     """The summary that the module docstring describes; `changes` replace whole fields."""
     lists = (
-        "hot_ops semantic_families communication_ops collectives gap_before_ops op_groups "
+        "roofline hot_ops semantic_families communication_ops collectives gap_before_ops op_groups "
         "hierarchical_regions gap_region_contexts unattributed_ops"
     )
     values: dict[str, Any] = {
@@ -405,8 +406,28 @@ def build_summary(**changes: Any) -> ProfileSummary:
             achieved={"teraflops_per_second": 91.8, "hbm_gigabytes_per_second": 819.0},
             utilization={"compute": 0.1, "memory": 0.5},
             bound_by="memory",
-            mfu=0.08,
+            mfu=0.0809,
+            hfu=0.0955,
+            mfu_is_lower_bound=True,
             coverage=0.9,
+            compute_duration=4000.0,
+            compute_bound_duration=1200.0,
+            memory_bound_duration=2400.0,
+            by=[
+                RooflineRow(
+                    by="pass",
+                    name="backward",
+                    flops=3_000_000,
+                    bytes_accessed=20_000,
+                    duration=2400.0,
+                    coverage=0.8,
+                    achieved_tflops=95.5,
+                    achieved_gbps=710.25,
+                    bound_by="memory",
+                    mfu=0.07,
+                    hfu=0.1,
+                ),
+            ],
         ),
         "hosts": [
             Host(
@@ -421,7 +442,6 @@ def build_summary(**changes: Any) -> ProfileSummary:
         "coverage": Coverage(
             hlo_attributed_share=0.99,
             scope_attributed_share=0.8,
-            cost_share=0.9,
             lines_not_analysed=["/device:TPU:0 LLO"],
             events_dropped={"negative duration": 2},
             unattributed_ops=[

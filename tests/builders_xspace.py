@@ -416,7 +416,16 @@ def instruction(
     iota_groups: tuple[int, int] | None = None,
     thread: str = "",
     use_packed: bool = True,
+    contracting: Iterable[int] | None = None,
+    window: Iterable[Mapping[str, int]] = (),
+    convolution: bytes = b"",
+    target: str = "",
+    config: str = "",
+    parameter: int | None = None,
 ) -> bytes:
+    """`contracting`: the dimensions of the left operand that a dot sums over; `window`: its
+    dimensions by the names in WINDOW_FIELDS."""
+
     def repeated(tag: int, values: Iterable[int]) -> bytes:
         values = list(values)
         if use_packed:
@@ -432,13 +441,40 @@ def instruction(
             message(2, opcode),
             message(3, shape) if shape else b"",
             message(7, message(2, op_name)) if op_name else b"",
+            b"" if parameter is None else number(9, parameter),
+            message(15, b"".join(map(window_dimension, window))) if window else b"",
+            message(16, convolution) if convolution else b"",
+            message(28, target) if target else b"",
+            b"" if contracting is None else message(30, packed(1, contracting)),
             number(35, id),
             repeated(36, operands),
             repeated(38, calls),
+            message(43, config) if config else b"",
             *(message(49, repeated(1, group)) for group in groups),
             message(79, thread) if thread else b"",
             device_list,
         )
+    )
+
+
+WINDOW_FIELDS = {
+    "size": 1, "stride": 2, "padding_low": 3, "padding_high": 4, "window_dilation": 5,
+    "base_dilation": 6,
+}  # fmt: skip
+
+
+def window_dimension(facts: Mapping[str, int]) -> bytes:
+    whole = {"size": 1, "stride": 1, "window_dilation": 1, "base_dilation": 1, **facts}
+    return message(1, b"".join(number(WINDOW_FIELDS[name], whole[name]) for name in whole))
+
+
+def convolution_dims(
+    *, kernel_input_feature: int, input_spatial: Iterable[int], output_spatial: Iterable[int]
+) -> bytes:
+    return (
+        (number(3, kernel_input_feature) if kernel_input_feature else b"")
+        + packed(11, input_spatial)
+        + packed(12, output_spatial)
     )
 
 

@@ -152,7 +152,7 @@ def test_roofline_by_hand(tmp_path):
     assert roofline.utilization["teraflops_per_second"] == pytest.approx(0.4)
     assert roofline.utilization["hbm_gigabytes_per_second"] == pytest.approx(0.2)
     assert roofline.bound_by == "compute"
-    assert roofline.coverage == pytest.approx(400 / 560)
+    assert roofline.coverage == 1.0
 
 
 def test_a_container_does_not_count_its_flops_twice(tmp_path):
@@ -507,7 +507,8 @@ def numbered(numbers: range, period: int = 100, optimizer: int = 0) -> Space:
     for number in numbers:
         at = period * number
         tpu.step(number, at, 70).module("jit_step(1)", at, 60)
-        tpu.op("fusion.1", at, 60, category="loop fusion", program_id=1, model_flops=6_000_000)
+        costs = {"model_flops": 6_000_000, "bytes_accessed": 1}
+        tpu.op("fusion.1", at, 60, category="loop fusion", program_id=1, **costs)
         if optimizer:
             tpu.module("jit_opt(2)", at + 65, optimizer)
             tpu.op("fusion.2", at + 65, optimizer, category="loop fusion", program_id=2)

@@ -571,7 +571,49 @@ def test_bound_by() -> None:
         {"name": "compute", "value": 0.1},
         {"name": "memory", "value": 0.5},
     ]
-    assert [row["name"] for row in found[1:]] == ["fusion.7"]
+    assert [(row["record"], row["name"]) for row in found[1:]] == [
+        ("part", "backward"),
+        ("op", "fusion.7"),
+    ]
+
+
+def test_bound_by_speaks_of_all_device_time() -> None:
+    """Compute is half of it: 30 % and 60 % of that are bound by one or the other."""
+    [program, *_] = rows("is it memory-bound or compute-bound?")
+    assert program["largest_part"] == "compute, bound by memory"
+    assert [
+        (part["name"], round(part["share_of_device_time"], 9)) for part in program["device_time"]
+    ] == [
+        ("compute, bound by memory", 0.3),
+        ("idle", 0.25),
+        ("exposed_communication", 0.2),
+        ("compute, bound by compute", 0.15),
+        ("compute, not known by what", 0.05),
+        ("exposed_transfer", 0.04),
+        ("unattributed", 0.01),
+    ]
+    assert (program["coverage"], program["mfu_is_lower_bound"]) == (0.9, True)
+    assert (program["mfu"], program["hfu"]) == (0.0809, 0.0955)
+
+
+def test_an_older_roofline_does_not_say_what_bounds_compute() -> None:
+    older = Roofline(bound_by="memory", achieved={"teraflops_per_second": 1.0}, coverage=0.03)
+    [program, *_] = rows("is it memory-bound or compute-bound?", build_summary(roofline=older))
+    names = {part["name"]: part["share_of_device_time"] for part in program["device_time"]}
+    assert names["compute"] == 0.5
+    assert not any(name.startswith("compute,") for name in names)
+
+
+def test_bound_by_is_refused_where_half_of_the_time_has_no_costs() -> None:
+    roofline = Roofline(
+        peaks={"teraflops_per_second": 1.0, "hbm_gigabytes_per_second": 1.0},
+        achieved={"teraflops_per_second": 1.0},
+        coverage=0.4999,
+        bound_by_unknown_because="Less than half.",
+    )
+    refusal = ask("is it memory bound?", build_summary(roofline=roofline))["cannot_answer"]
+    assert "known costs" in refusal["reason"]
+    assert "cost_estimate" in refusal["what_would_help"]
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,36 @@ def test_regions_come_from_the_hlo_protos(summary):
     assert psum == pytest.approx(1_334_072.8, abs=0.05)
 
 
+def test_costs_come_from_the_hlo_protos(summary):
+    """Each device holds 64 of 512 columns, float32: two products, the sum over devices, tanh, and
+    the norm of the whole result."""
+    whole, part = 512 * 512, 512 * 64
+    found = {op.name: (op.flops, op.bytes_accessed) for op in summary.hot_ops}
+    assert (
+        found["ynn_fusion.1"]
+        == found["ynn_fusion.2"]
+        == (
+            2 * 512 * 512 * 64,
+            4 * (whole + 2 * part),
+        )
+    )
+    assert found["wrapped_tanh"] == (0, 4 * 2 * part)
+    assert found["ynn_fusion"] == (whole + whole - 1, 4 * (whole + 1))
+    assert found["broadcast_multiply_fusion"] == (whole, 4 * (2 * whole + 1))
+    assert found["psum_invariant.7"] == (None, None)
+    assert {op.cost_source for op in summary.hot_ops if op.flops is not None} == {"hlo"}
+
+
+def test_the_roofline_of_a_cpu_knows_no_peak(summary):
+    roofline = summary.roofline
+    assert (roofline.coverage, roofline.peaks, roofline.mfu) == (1.0, {}, None)
+    assert roofline.mfu_unknown_because == "The file does not tell the device's peak."
+    # Ten whole periods on eight devices.
+    (row,) = [row for row in roofline.by if row.by == "program"]
+    a_step = 2 * 2 * 512 * 512 * 64 + 3 * 512 * 512 - 1 + 2
+    assert row.flops == 8 * 10 * a_step
+
+
 def test_host_only_profile_is_refused(traces):
     with pytest.raises(CannotAnswerError, match="host-only profile"):
         summarize(traces / CPU_HOST_ONLY)

@@ -85,3 +85,55 @@ def test_attribution_is_measured(traces: Path):
         "Im3d2Col.kd": 1,
         "input_transpose_fusion_1.kd": 1,
     }
+
+
+def test_peaks_come_from_clock_cores_and_compute_capability(traces: Path):
+    """MI300X: 2.1 GHz x 304 compute units x 2048 flops; 4 x 1.3 GHz x 1024 bytes."""
+    peaks = summarize(traces / GPU_CONV).roofline.peaks
+    assert peaks["teraflops_per_second"] == pytest.approx(1307.4432)
+    assert peaks["hbm_gigabytes_per_second"] == pytest.approx(5324.8)
+    assert summarize(traces / GPU_GTX).roofline.peaks == {"hbm_gigabytes_per_second": 484.44}
+
+
+def costs(folder: Path) -> dict[tuple[str, str], tuple[int | None, int | None]]:
+    summary = summarize(folder, hot_op_limit=1000)
+    return {
+        (op.module, op.hlo_op): (op.flops, op.bytes_accessed)
+        for op in summary.hot_ops
+        if op.achieved_tflops is not None and op.bytes_accessed
+    }
+
+
+@pytest.mark.parametrize("folder", [GPU_CONV, GPU_LEGACY])
+def test_costs_of_a_convolution_by_miopen(traces: Path, folder):
+    """Input [1,16,32,60,104], kernel [5120,16,1,2,2], strides 1, 2, 2, output 34 x 31 x 53, bf16.
+    The padding meets no input: each input element meets each kernel output once."""
+    found = costs(traces / folder)
+    conv = next(value for (_, op), value in found.items() if op.startswith("cudnn-conv"))
+    inputs, kernel, output = 16 * 32 * 60 * 104, 5120 * 16 * 4, 5120 * 34 * 31 * 53
+    assert conv == (2 * 5120 * inputs, 2 * (inputs + kernel + output))
+    transposed = found["jit_forward_3d_conv", "input_transpose_fusion"]
+    assert transposed == (0, 2 * 2 * output)
+
+
+def test_of_the_convolutions_kernels_one_bears_its_costs(traces: Path):
+    summary = summarize(traces / GPU_CONV)
+    kernels = [op for op in summary.hot_ops if op.hlo_op == "cudnn-conv.1"]
+    assert [(op.name.split("_")[0], op.count) for op in kernels] == [
+        ("Cijk", 40),
+        ("Im3d2Col.kd", 39),
+    ]
+    assert (kernels[1].flops, kernels[1].bytes_accessed) == (0, 0)
+    # Two kernels without an HLO op, at the edge of the capture, have unknown costs.
+    assert 0.999 < summary.roofline.coverage < 1.0
+    assert summary.roofline.bound_by == "memory"
+
+
+def test_costs_of_products_by_rocblas(traces: Path):
+    """Square and oblong bf16 products: 2 m n k flops; from the strides in the backend config."""
+    summary = summarize(traces / GPU_GEMM, hot_op_limit=1000)
+    products = {op.flops for op in summary.hot_ops if op.hlo_op == "custom-call.1"}
+    assert products == {2 * 8192 * 8192 * 4096, 2 * 4096**3, 2 * 4096 * 4096 * 2048, 2 * 1024**3}
+    assert summary.roofline.coverage == 1.0
+    assert summary.roofline.bound_by == "compute"
+    assert 0.5 < summary.roofline.utilization["teraflops_per_second"] < 1.0

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from marin_profile.analysis.costs import derived_costs
 from marin_profile.analysis.devices import find_devices
 from marin_profile.base.times import PS_PER_US
+from marin_profile.queries import answer
 from marin_profile.schema import ProfileSummary
 from real.captures import V6E, ledgers, read, summarize, terms
 
@@ -200,3 +202,38 @@ def test_identity(summary):
     assert summary.source_format == "xplane_pb"
     assert summary.trace_overview.num_complete_events == 26_723
     assert PS_PER_US == 1_000_000
+
+
+def test_costs_are_xlas_and_the_hlo_protos_give_the_same(traces, summary):
+    """What the rules for GPU and CPU make of the protos is what the profiler states here."""
+    timeline = read(traces / V6E / "host0.xplane.pb")
+    compared = 0
+    for op in summary.hot_ops:
+        module = timeline.hlo.get(int(op.program_id or 0), {})
+        if op.category == "compute" and "fusion" in op.name and op.name in module:
+            derived = derived_costs(module[op.name], module)
+            assert op.cost_source == "profile"
+            assert (derived.flops, derived.bytes_accessed) == (op.flops, op.bytes_accessed)
+            compared += 1
+    assert compared == 3
+
+
+def test_compute_is_bound_by_memory_and_is_a_small_part_of_the_time(summary):
+    """3 fusions of 1.34 GFLOP and 10.74 GB; 98 whole periods of four devices."""
+    roofline = summary.roofline
+    assert (roofline.bound_by, roofline.coverage, roofline.mfu_is_lower_bound) == (
+        "memory",
+        1.0,
+        False,
+    )
+    (row,) = [row for row in roofline.by if row.by == "program"]
+    assert row.flops == 4 * 98 * 3 * 1_342_177_280
+    rows = ledgers(summary, "steady").values()
+    period_time = row.flops / (roofline.mfu * 918e12)
+    windows = sum(row.window_duration for row in rows) / 1e6
+    assert 0.98 * windows < period_time < windows
+    program, *_ = answer(summary, "is it memory-bound?")["results"]
+    assert program["largest_part"] == "exposed_transfer"
+    shares = {part["name"]: part["share_of_device_time"] for part in program["device_time"]}
+    assert 0.02 < shares["compute, bound by memory"] < 0.04
+    assert sum(shares.values()) == pytest.approx(1.0)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from builders_xspace import summary_of
+from marin_profile.analysis.host import analyse_host
+from marin_profile.analysis.roofline import Peaks
+from marin_profile.queries import answer
+from marin_profile.reports.markdown import render_markdown
+from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import assess
-from real.captures import VLLM_AFTER, VLLM_BEFORE, ledgers, summarize, terms
+from real.captures import VLLM_AFTER, VLLM_BEFORE, ledgers, read, summarize, terms
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +131,86 @@ def test_one_step_a_side_cannot_be_judged(before, after):
     )
     assert found.change_pct == pytest.approx(-2.22, abs=0.01)
     assert found.interval_pct is None
+
+
+# costs
+
+
+def at_peaks(path: Path, peaks: Peaks) -> ProfileSummary:
+    """Summarised as if the file told the device's peaks."""
+    (file,) = path.glob("*.trace.json.gz")
+    part = analyse_host(read(file), "", warmup_steps=1)
+    devices = tuple(replace(device, peaks=peaks) for device in part.devices)
+    return summary_of(replace(part, devices=devices))
+
+
+# Above what any op of the two captures reaches.
+PEAKS = Peaks(teraflops=2_000.0, hbm_gigabytes=20_000.0)
+
+
+def by_hand(path: Path, *, only_step: bool) -> tuple[float, float, int]:
+    """From the JSON as it stands, over both devices (device clock, us): compute time, that of
+    custom calls, and the flops of all other ops; of the whole file or inside jit_step_fun."""
+    (file,) = path.glob("*.trace.json.gz")
+    events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+    spans = {
+        event["pid"]: (event["ts"], event["ts"] + event["dur"])
+        for event in events
+        if event.get("name", "").startswith("jit_step_fun(") and event.get("pid") in (3, 4)
+    }
+    compute = uncosted = 0.0
+    flops = 0
+    waits = ("all-reduce", "all-gather", "all-to-all", "async-start", "async-done")
+    for event in events:
+        args = event.get("args", {})
+        category = args.get("hlo_category")
+        if category is None or category.startswith("copy-") or category in waits:
+            continue
+        begin, end = spans[event["pid"]]
+        if only_step and not begin <= event["ts"] <= end:
+            continue
+        length = int(args["device_duration_ps"]) / 1e6
+        compute += length
+        if category == "custom-call":
+            uncosted += length
+        else:
+            flops += int(args["model_flops"])
+    return compute, uncosted, flops
+
+
+@pytest.mark.parametrize(("folder", "uncosted"), [(VLLM_BEFORE, 26.7), (VLLM_AFTER, 74.8)])
+def test_what_xla_cannot_see_into_is_not_covered(traces, folder, uncosted):
+    compute, custom, _ = by_hand(traces / folder, only_step=False)
+    assert round(100 * custom / compute, 1) == uncosted
+    compute, custom, _ = by_hand(traces / folder, only_step=True)
+    roofline = summarize(traces / folder).roofline
+    assert roofline.compute_duration == pytest.approx(compute, rel=1e-9)
+    assert roofline.coverage == pytest.approx(1 - custom / compute, rel=1e-9)
+    assert roofline.coverage < 1 - uncosted / 100
+    assert roofline.mfu is None
+
+
+def test_with_peaks_mfu_is_a_lower_bound_before_and_absent_after(traces):
+    first = at_peaks(traces / VLLM_BEFORE, PEAKS)
+    _, _, flops = by_hand(traces / VLLM_BEFORE, only_step=True)
+    roofline = first.roofline
+    assert roofline.mfu_is_lower_bound is True
+    period = first.step_time.all_steps.median
+    assert roofline.mfu == pytest.approx(flops / (2 * period * 1e-6 * 2e15), rel=1e-6)
+    assert "MFU: at least" in render_markdown(first)
+    second = at_peaks(traces / VLLM_AFTER, PEAKS)
+    assert (second.roofline.mfu, second.roofline.hfu) == (None, None)
+    assert "half of the compute time" in second.roofline.mfu_unknown_because
+    assert (roofline.bound_by, second.roofline.bound_by) == ("compute", None)
+    refusal = answer(second, "is it memory-bound?")["cannot_answer"]
+    assert "known costs" in refusal["reason"]
+
+
+def test_a_matmul_that_became_a_kernel_is_no_fall_of_its_rate(before, after):
+    """The matmuls of the second capture are kernels without costs: their rate is not known."""
+    rows = [
+        next(row for row in summary.roofline.by if (row.by, row.name) == ("family", "matmul"))
+        for summary in (before, after)
+    ]
+    assert rows[0].achieved_tflops == pytest.approx(761.2, abs=0.1)
+    assert (rows[1].achieved_tflops, rows[1].coverage) == (None, 0.0)

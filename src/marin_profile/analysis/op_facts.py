@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from marin_profile.analysis.costs import UNKNOWN_COSTS, Costs, Module, costs_of
 from marin_profile.analysis.planes import GPU, plane_kind
 from marin_profile.analysis.programs import registered_programs
 from marin_profile.base.columns import distinct
 from marin_profile.events.classify import (
     COMPUTE,
+    GROUP_COMPUTE,
     UNKNOWN,
     UNKNOWN_TRANSFER,
     OpClass,
@@ -45,8 +47,7 @@ class OpFacts:
     scope: tuple[str, ...]
     pass_name: str
     source: str
-    flops: int | None
-    bytes_accessed: int | None
+    costs: Costs
     operands: tuple[str, ...]
     replica_groups: Groups
     source_target_pairs: Groups
@@ -71,7 +72,7 @@ class OpFacts:
             self.scope_path,
             self.pass_name,
             self.source,
-            repr((self.flops, self.bytes_accessed, self.operands, self.replica_groups)),
+            repr((self.costs, self.operands, self.replica_groups)),
         )
 
     @property
@@ -98,16 +99,13 @@ def op_facts(timeline: Timeline) -> tuple[OpFacts, ...]:
     names = {program_id: timeline.hlo_modules.get(program_id, "") for program_id in timeline.hlo}
     programs = registered_programs(timeline.ops, names)
 
-    def instruction(op: Op) -> HloInstruction | None:
-        """Looked up by program and name: names of modules and of ops repeat."""
-        if op.program_id is None:
-            return None
-        program_id = programs.get((op.module, op.program_id))
-        module = timeline.hlo[program_id] if program_id is not None else {}
-        return module.get(op.hlo_op or op.name)
+    def module(op: Op) -> Module:
+        """Names of modules and of ops repeat: an op is looked up by program and name."""
+        program_id = None if op.program_id is None else programs.get((op.module, op.program_id))
+        return {} if program_id is None else timeline.hlo[program_id]
 
     facts = tuple(
-        _facts(op, instruction(op), line_names.get(index)) for index, op in enumerate(timeline.ops)
+        _facts(op, module(op), line_names.get(index)) for index, op in enumerate(timeline.ops)
     )
     return _with_kinds_of_starts(facts)
 
@@ -149,7 +147,8 @@ def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
     return names
 
 
-def _facts(op: Op, instruction: HloInstruction | None, stream: str | None) -> OpFacts:
+def _facts(op: Op, module: Module, stream: str | None) -> OpFacts:
+    instruction = module.get(op.hlo_op or op.name)
     op_class = classify_op(
         op.name if stream is not None else op.hlo_op or op.name,
         hlo_op=op.hlo_op,
@@ -177,8 +176,7 @@ def _facts(op: Op, instruction: HloInstruction | None, stream: str | None) -> Op
         scope=scope,
         pass_name=pass_name,
         source=op.source,
-        flops=op.model_flops if op.model_flops is not None else op.flops,
-        bytes_accessed=op.bytes_accessed,
+        costs=_costs(op, op_class, instruction, module),
         operands=_operands(op, instruction),
         replica_groups=groups_in_text(op.long_name)
         or (instruction.replica_groups if instruction else ()),
@@ -186,6 +184,14 @@ def _facts(op: Op, instruction: HloInstruction | None, stream: str | None) -> Op
         or (instruction.source_target_pairs if instruction else ()),
         has_hlo=bool(op.hlo_op or op.long_name or op.category),
     )
+
+
+def _costs(op: Op, op_class: OpClass, instruction: HloInstruction | None, module: Module) -> Costs:
+    """A container's work is that of the ops inside it."""
+    if op_class.is_container:
+        return UNKNOWN_COSTS
+    is_compute = kind_group(op_class.kind) == GROUP_COMPUTE
+    return costs_of(op, instruction if is_compute else None, module)
 
 
 def _scope(op: Op, instruction: HloInstruction | None) -> tuple[tuple[str, ...], str]:

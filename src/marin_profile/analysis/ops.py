@@ -6,15 +6,19 @@ picoseconds and add up across devices and hosts. self <= total for every op.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from marin_profile.analysis.costs import NO_COSTS, Costs
 from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.ledger import DeviceTime
 from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.analysis.planes import GPU
 from marin_profile.base.columns import counts_of, sum_by, unique_pairs
+from marin_profile.events.classify import GROUP_COMPUTE
 from marin_profile.events.timeline import Int64s
 
 Program = tuple[str, int | None]
@@ -26,7 +30,9 @@ class OpTotals:
     """One op. `exposed`: the time that it owns (see `ownership`), so that the ops of a ledger term
     sum to the term. steady_*: the part inside the steady window; period_*: inside the device's
     whole periods, from the first kept step's start to the last one's; account_count and owned:
-    executions that start in the step account's window, and the time owned in it."""
+    executions that start in the step account's window, and the time owned in it. cost_count,
+    period_cost_count: the executions of the HLO op whose costs it bears: of several kernels, that
+    with most self time."""
 
     facts: OpFacts
     module: str
@@ -40,8 +46,15 @@ class OpTotals:
     period_count: int
     period_exclusive: int
     device_kind: str
+    cost_count: int
+    period_cost_count: int
     account_count: int = 0
     owned: int = 0
+
+    @property
+    def costs(self) -> Costs:
+        """Per execution: nothing where another kernel of the HLO op bears its costs."""
+        return self.facts.costs if self.cost_count else NO_COSTS
 
     @property
     def key(self) -> tuple[str, str, str, int | None, OpFacts, str]:
@@ -74,6 +87,8 @@ def _add(a: OpTotals, b: OpTotals) -> OpTotals:
         steady_exclusive=a.steady_exclusive + b.steady_exclusive,
         period_count=a.period_count + b.period_count,
         period_exclusive=a.period_exclusive + b.period_exclusive,
+        cost_count=a.cost_count + b.cost_count,
+        period_cost_count=a.period_cost_count + b.period_cost_count,
         account_count=a.account_count + b.account_count,
         owned=a.owned + b.owned,
     )
@@ -116,6 +131,7 @@ def op_totals(
     exclusive = sum_by(index, device.self_time, size)
     steady_count, steady_exclusive = _inside(device, index, size, steady)
     period_count, period_exclusive = _inside(device, index, size, periods)
+    bears = _cost_bearers(device.kind, [facts[op] for op in op_of.tolist()], programs, exclusive)
     if time.is_serial:
         exposed = exclusive
         same = account == periods
@@ -139,12 +155,37 @@ def op_totals(
             steady_exclusive=int(steady_exclusive[i]),
             period_count=int(period_count[i]),
             period_exclusive=int(period_exclusive[i]),
+            cost_count=int(count[i] * bears[i]),
+            period_cost_count=int(period_count[i] * bears[i]),
             device_kind=device.kind,
             account_count=int(account_count[i]),
             owned=int(owned[i]),
         )
         for i in range(size)
     ]
+
+
+def _cost_bearers(
+    device_kind: str, facts: Sequence[OpFacts], programs: Sequence[Program], exclusive: Int64s
+) -> NDArray[np.bool_]:
+    """Per group whether it bears the costs of its op. A GPU may run one HLO op as several kernels,
+    each execution of which is no execution of the op."""
+    bears = np.ones(len(facts), np.bool_)
+    kernels: dict[tuple[Program, str], dict[str, int]] = {}
+    if device_kind != GPU:
+        return bears
+    rows = [
+        (index, (program, fact.hlo_op), fact.name)
+        for index, (program, fact) in enumerate(zip(programs, facts, strict=True))
+        if fact.hlo_op and fact.group == GROUP_COMPUTE
+    ]
+    for index, op, name in rows:
+        times = kernels.setdefault(op, {})
+        times[name] = times.get(name, 0) + int(exclusive[index])
+    for index, op, name in rows:
+        times = kernels[op]
+        bears[index] = name == min(times, key=lambda kernel: (-times[kernel], kernel))
+    return bears
 
 
 def _inside(

@@ -57,7 +57,6 @@ WHOLE_CAPTURE_LISTS = (
     "gap_before_ops",
     "gap_region_contexts",
     "hierarchical_regions",
-    "roofline",
 )
 
 
@@ -121,6 +120,7 @@ def assemble(
         capture=capture_section(parts, facts, profiling),
         list_basis={
             **dict.fromkeys(WHOLE_CAPTURE_LISTS, schema.CAPTURE),
+            "roofline": schema.WHOLE_PERIODS if context.in_periods else schema.CAPTURE,
             "time_breakdown": breakdown.basis or schema.CAPTURE,
             "optimization_candidates": context.window,
             "stragglers": context.window,

@@ -89,6 +89,21 @@ class Context:
         """Whole periods behind the per-step figures, the same for all hosts."""
         return min((part.periods for part in self.parts), default=0)
 
+    @property
+    def in_periods(self) -> bool:
+        """Whether per-step figures speak of whole periods."""
+        return self.steady and self.periods > 0
+
+    @property
+    def period_time(self) -> float:
+        """The whole periods of all main devices together, by the mean period; a lone step counts by
+        its duration. 0 where neither is known."""
+        length = self.steps.mean_period
+        if length is None:
+            kept = self.kept_steps
+            length = kept[0].duration if len(kept) == 1 else None
+        return (length or 0.0) * self.periods * len(self.main_devices)
+
     @cached_property
     def account(self) -> list[DeviceAccount]:
         """The devices that took part in the steps; none where hosts do not have the same steps."""

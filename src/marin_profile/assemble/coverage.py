@@ -22,11 +22,6 @@ def coverage_section(context: Context) -> schema.Coverage:
     total = sum(op.exclusive for op in context.ops)
     with_hlo = sum(op.exclusive for op in context.ops if _has_hlo(op))
     with_scope = sum(op.exclusive for op in context.ops if op.facts.scope)
-    with_cost = sum(
-        op.exclusive
-        for op in context.ops
-        if op.facts.flops is not None or op.facts.bytes_accessed is not None
-    )
     dropped: Counter[str] = Counter()
     for part in context.parts:
         dropped.update(part.dropped)
@@ -36,7 +31,6 @@ def coverage_section(context: Context) -> schema.Coverage:
     return schema.Coverage(
         hlo_attributed_share=with_hlo / total if total else None,
         scope_attributed_share=with_scope / total if total else None,
-        cost_share=with_cost / total if total else None,
         lines_not_analysed=sorted(
             {line for part in context.parts for line in part.lines_not_analysed}
         ),
@@ -112,7 +106,8 @@ def warnings_section(
     if impossible:
         notes.append(
             f"{len(impossible)} ops would exceed the device's peaks (for example "
-            f"{impossible[0]}): their static costs or times are wrong, so no rate is given."
+            f"{impossible[0]}): their costs, times or peaks are wrong, or a cache serves them; "
+            "their costs count as unknown."
         )
     return list(dict.fromkeys(notes))
 

@@ -1,68 +1,128 @@
-"""Rates against peaks, and the model flops utilisation."""
+"""Rates against peaks, and how much of the peak a step uses."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
 from marin_profile import schema
-from marin_profile.analysis.roofline import Peaks, op_rate, roofline_totals
-from marin_profile.assemble.context import Context
-from marin_profile.events.classify import GROUP_COMPUTE
+from marin_profile.analysis.roofline import (
+    OpWork,
+    Peaks,
+    Work,
+    total,
+    work_by_family,
+    work_by_pass,
+    work_by_program,
+    work_by_region,
+    work_of_ops,
+)
+from marin_profile.assemble.context import Context, us
+
+ROWS_OF_A_KIND = 20
+
+NO_COSTS = "No op carries costs."
+FEW_COSTS = "Less than half of the compute time has known costs."
+NO_PEAK = "The file does not tell the device's peak."
+NO_STEPS = "There are no whole steps."
+CONTRADICTION = "The flops exceed the peak: costs, times or peak are wrong."
+NEITHER_COST = "The ops with known costs neither compute nor access memory."
 
 
 def roofline_section(context: Context) -> schema.Roofline | None:
+    """None where no op computes."""
     peaks = context.peaks
-    totals = roofline_totals(context.ops, peaks)
-    named = {
-        "teraflops_per_second": peaks.teraflops,
-        "hbm_gigabytes_per_second": peaks.hbm_gigabytes,
+    works = work_of_ops(context.ops, peaks, in_periods=context.in_periods)
+    whole = total(works)
+    if not whole.time:
+        return None
+    known_peaks = {
+        name: value
+        for name, value in (
+            ("teraflops_per_second", peaks.teraflops),
+            ("hbm_gigabytes_per_second", peaks.hbm_gigabytes),
+        )
+        if value is not None
     }
-    known = {name: value for name, value in named.items() if value is not None}
-    if not totals.time:
-        has_costs = any(op.facts.flops or op.facts.bytes_accessed for op in context.ops)
-        return schema.Roofline(peaks=known, coverage=0.0) if has_costs else None
-    tflops = totals.flops / totals.time
-    gbps = totals.bytes_accessed * 1000 / totals.time
-    achieved = {"teraflops_per_second": tflops, "hbm_gigabytes_per_second": gbps}
-    if totals.bytes_accessed:
-        achieved["operational_intensity"] = totals.flops / totals.bytes_accessed
-    utilization = {name: achieved[name] / peak for name, peak in known.items()}
-    possible = all(value <= 1.0 for value in utilization.values())
-    bound_by = None
-    if possible and len(utilization) == 2:
-        memory = utilization["hbm_gigabytes_per_second"] >= utilization["teraflops_per_second"]
-        bound_by = "memory" if memory else "compute"
+    achieved = _achieved(whole)
+    bound_by = whole.bound_by(peaks)
+    mfu, hfu, why_no_mfu = _of_the_peak(context, whole, peaks)
     return schema.Roofline(
-        peaks=known,
+        peaks=known_peaks,
         achieved=achieved,
-        utilization=utilization if possible else {},
+        utilization={name: achieved[name] / peak for name, peak in known_peaks.items() if achieved},
         bound_by=bound_by,
-        mfu=_mfu(context, peaks),
-        coverage=totals.coverage,
+        bound_by_unknown_because=None if bound_by else _why_not_bound(whole, peaks),
+        mfu=mfu,
+        hfu=hfu,
+        mfu_is_lower_bound=None if mfu is None else whole.known_time < whole.time,
+        mfu_unknown_because=why_no_mfu,
+        coverage=whole.coverage,
+        compute_duration=us(whole.time),
+        compute_bound_duration=us(whole.compute_bound),
+        memory_bound_duration=us(whole.memory_bound),
+        by=_rows(works, peaks) if whole.known_time else [],
     )
 
 
-def _mfu(context: Context, peaks: Peaks) -> float | None:
-    """Model flops of a step / (period x peak x devices); with one step, its duration."""
-    kept = context.kept_steps
-    if not context.steady or not kept or not peaks.teraflops:
-        return None
-    lengths = [step.period for step in kept if step.period is not None]
-    if len(kept) == 1:
-        lengths = [step.duration for step in kept if step.duration is not None]
-    flops = sum(
-        (op.facts.flops or 0) * op.period_count
-        for op in context.ops
-        if op.facts.group == GROUP_COMPUTE
-        and not op.facts.op_class.is_container
-        and op.exclusive
-        and not op_rate(op, peaks).impossible
+def _achieved(work: Work) -> dict[str, float]:
+    if work.tflops is None or work.gbps is None:
+        return {}
+    achieved = {"teraflops_per_second": work.tflops, "hbm_gigabytes_per_second": work.gbps}
+    if work.bytes_accessed:
+        achieved["operational_intensity"] = work.flops / work.bytes_accessed
+    return achieved
+
+
+def _why_not_bound(work: Work, peaks: Peaks) -> str:
+    if not work.is_covered:
+        return FEW_COSTS if work.known_time else NO_COSTS
+    return NO_PEAK if None in (peaks.teraflops, peaks.hbm_gigabytes) else NEITHER_COST
+
+
+def _of_the_peak(
+    context: Context, work: Work, peaks: Peaks
+) -> tuple[float | None, float | None, str | None]:
+    """MFU and HFU of the whole periods, or why there are none."""
+    time = context.period_time
+    mfu, hfu = work.mfu(peaks, time), work.hfu(peaks, time)
+    if not context.in_periods or time <= 0:
+        return None, None, NO_STEPS
+    if not work.is_covered:
+        return None, None, FEW_COSTS if work.known_time else NO_COSTS
+    if mfu is None or hfu is None:
+        return None, None, NO_PEAK
+    if hfu > 1.0:
+        return None, None, CONTRADICTION
+    return mfu, hfu, None
+
+
+def _rows(works: Sequence[OpWork], peaks: Peaks) -> list[schema.RooflineRow]:
+    groups = {
+        "program": work_by_program(works),
+        "pass": work_by_pass(works),
+        "family": work_by_family(works),
+        "region": work_by_region(works),
+    }
+    return [
+        _row(by, name, work, peaks)
+        for by, found in groups.items()
+        for name, work in sorted(found.items(), key=lambda item: (-item[1].time, item[0]))[
+            :ROWS_OF_A_KIND
+        ]
+    ]
+
+
+def _row(by: str, name: str, work: Work, peaks: Peaks) -> schema.RooflineRow:
+    return schema.RooflineRow(
+        by=by,
+        name=name,
+        flops=work.flops if work.known_time else None,
+        bytes_accessed=work.bytes_accessed if work.known_time else None,
+        duration=us(work.time),
+        coverage=work.coverage,
+        achieved_tflops=work.tflops,
+        achieved_gbps=work.gbps,
+        bound_by=work.bound_by(peaks),
+        mfu=work.mfu(peaks, work.time),
+        hfu=work.hfu(peaks, work.time),
     )
-    if not lengths or not flops or not context.periods:
-        return None
-    mfu = (
-        flops
-        / context.periods
-        / (float(np.median(lengths)) * peaks.teraflops * len(context.main_devices))
-    )
-    return mfu if mfu <= 1.0 else None

@@ -9,6 +9,7 @@ Contract
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 LONGEST_NAME = 72
@@ -91,6 +92,11 @@ def duration(microseconds: float | None) -> str:
 
 def share(value: float | None) -> str:
     return NOT_KNOWN if value is None else f"{100 * value:.1f} %"
+
+
+def at_least(value: float | None) -> str:
+    """A share that is a lower bound: rounded down."""
+    return NOT_KNOWN if value is None else f"at least {share(math.floor(1000 * value) / 1000)}"
 
 
 def number(value: int | None) -> str:

@@ -20,6 +20,7 @@ class Unit(str):
 Microseconds = Annotated[float, Unit("us")]
 Share = Annotated[float, Unit("share of 1")]
 ShareOfOpTime = Annotated[float, Unit("share of device op time")]
+ShareOfComputeTime = Annotated[float, Unit("share of compute time")]
 ShareOfCommunication = Annotated[float, Unit("share of communication")]
 Ratio = Annotated[float, Unit("ratio")]
 Count = Annotated[int, Unit("count")]

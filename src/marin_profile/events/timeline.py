@@ -72,11 +72,43 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
+class HloComputation:
+    """The names of a computation's instructions and of its root, and the thread that runs it."""
+
+    instructions: tuple[str, ...]
+    root: str
+    thread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDimension:
+    """How a window moves along one dimension, in elements."""
+
+    size: int
+    stride: int = 1
+    padding_low: int = 0
+    window_dilation: int = 1
+    base_dilation: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionDims:
+    """Which dimensions of input, kernel and output a convolution's window runs over, and which of
+    the kernel holds the input features (of one group)."""
+
+    input_spatial: tuple[int, ...]
+    output_spatial: tuple[int, ...]
+    kernel_input_feature: int
+
+
+@dataclass(frozen=True, slots=True)
 class HloInstruction:
     """An instruction of an HLO proto: its opcode, scope path, result shape, operand names, and
     which devices it lets meet (groups, or a permute's pairs of source and target); of an
     asynchronous one what it wraps and on which thread that runs ("" where the proto does not say).
-    """
+
+    called: the computations that it applies. contracting: the dimensions of the first operand that
+    a dot, or a custom call that is one, sums over (None: not a dot)."""
 
     opcode: str
     op_name: str
@@ -86,6 +118,12 @@ class HloInstruction:
     source_target_pairs: Groups = ()
     wrapped_opcode: str = ""
     execution_thread: str = ""
+    called: tuple[HloComputation, ...] = ()
+    parameter_number: int = 0
+    custom_call_target: str = ""
+    contracting: tuple[int, ...] | None = None
+    window: tuple[WindowDimension, ...] = ()
+    convolution: ConvolutionDims | None = None
 
     @property
     def replica_group_size(self) -> int | None:

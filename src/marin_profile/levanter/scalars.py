@@ -21,7 +21,8 @@ _LEDGER_TERMS = (
 
 def scalars_of(summary: ProfileSummary) -> dict[str, float]:
     """Step times (typical: the median period; mean: what training pays; with one step its
-    duration), what slow steps add to the mean, ledger shares and, where known, MFU."""
+    duration), what slow steps add to the mean, ledger shares and, where known, MFU and HFU: lower
+    bounds where not all of the compute time is covered."""
     duration, period = summary.step_time.steady_state_steps, summary.step_time.period
     length = typical_and_mean(summary)
     found = {
@@ -34,10 +35,21 @@ def scalars_of(summary: ProfileSummary) -> dict[str, float]:
         "step_duration_median_us": duration.median,
         "step_duration_p90_us": duration.p90,
         "num_steps": duration.count,
-        "mfu": summary.roofline.mfu if summary.roofline else None,
+        **_of_the_peak(summary),
         **_ledger_shares(summary),
     }
     return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _of_the_peak(summary: ProfileSummary) -> dict[str, float | None]:
+    roofline = summary.roofline
+    if roofline is None or roofline.mfu is None:
+        return {}
+    return {
+        "mfu": roofline.mfu,
+        "hfu": roofline.hfu,
+        "roofline_coverage": roofline.coverage,
+    }
 
 
 def _ledger_shares(summary: ProfileSummary) -> dict[str, float | None]:

@@ -16,7 +16,6 @@ class DroppedRow(Row, frozen=True, kw_only=True):
 class CoverageRow(Row, frozen=True, kw_only=True, tag_field="record", tag="coverage"):
     hlo_attributed_share: ShareOfOpTime | None = None
     scope_attributed_share: ShareOfOpTime | None = None
-    cost_share: ShareOfOpTime | None = None
     overlapping_events: Count
     events_dropped: list[DroppedRow]
     lines_not_analysed: list[str]
@@ -62,7 +61,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
 
 QUERY = Query(
     name="attribution",
-    description="How much device time has an HLO op, a scope and costs, and which ops have none.",
+    description="How much device time has an HLO op and a scope, and which ops have none.",
     example="Which ops lack attribution?",
     run=run,
     rows=(CoverageRow, DroppedRow, UnattributedRow),

@@ -1,28 +1,44 @@
 """Is the program bound by compute or by memory: utilisation of the peaks by the roofline model.
 
-bound_by is the resource with the larger utilisation. Without static costs (flops, bytes) or peaks
-in the file there is nothing to say, and nothing is guessed from op names.
+Contract: `device_time` speaks of all device time: waits and idle time beside the compute that each
+resource bounds. bound_by is the resource with the larger utilisation while ops compute; it is said
+only where half of that time or more has known costs, and `coverage` says how much. Nothing is
+guessed from op names.
 """
 
 from __future__ import annotations
 
-from marin_profile.base.units import Share, ShareOfOpTime
-from marin_profile.facts.device_time import basis_of, op_time
+from marin_profile.base.units import (
+    Bytes,
+    Flops,
+    GigabytesPerSecond,
+    Microseconds,
+    Share,
+    ShareOfComputeTime,
+    TeraflopsPerSecond,
+)
+from marin_profile.facts.device_time import basis_of, headline_time, op_time, ratio
 from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.queries.top_ops import OpRow, by_time, hot_op_row
-from marin_profile.schema import ProfileSummary
+from marin_profile.schema import ProfileSummary, Roofline
 
 NO_COSTS = CannotAnswer(
     "No op carries costs (flops, bytes accessed), so neither resource's utilisation is known.",
-    "Summarize the xplane.pb of a TPU capture: it carries op costs and the chip's peaks.",
+    "Summarize the xplane.pb of the capture: it carries op costs or the HLO protos that give them.",
+)
+FEW_COSTS = CannotAnswer(
+    "Less than half of the compute time is of ops with known costs; most of the rest are custom "
+    "calls that XLA cannot see into.",
+    "Give the custom calls a cost estimate with flops and bytes (pallas_call(cost_estimate=...)) "
+    "and capture again.",
 )
 NO_PEAKS = CannotAnswer(
     "The ops carry costs, but the file does not tell the device's peak rates.",
     "Summarize the xplane.pb of the capture: its device planes carry the peaks.",
 )
 CONTRADICTION = CannotAnswer(
-    "The file gives costs and peaks, but a peak is missing or a rate comes out above its peak.",
+    "The file gives costs and peaks, but they do not make a utilisation below the peak.",
     "Read the achieved rates with care: the costs or the peaks of this file are wrong.",
 )
 
@@ -32,15 +48,42 @@ class Quantity(Row, frozen=True, kw_only=True):
     value: float
 
 
+class TimePart(Row, frozen=True, kw_only=True):
+    name: str
+    share_of_device_time: Share
+
+
 class BoundRow(Row, frozen=True, kw_only=True, tag_field="record", tag="program"):
-    """Quantities are named with their units; utilisations are shares of the peaks."""
+    """Quantities are named with their units; utilisations are shares of the peaks. `largest_part`
+    is that of `device_time`."""
 
     bound_by: str
+    coverage: ShareOfComputeTime | None = None
+    largest_part: str | None = None
+    device_time: list[TimePart]
     mfu: Share | None = None
-    coverage: ShareOfOpTime | None = None
+    hfu: Share | None = None
+    mfu_is_lower_bound: bool | None = None
+    mfu_unknown_because: str | None = None
     utilization: list[Quantity]
     achieved: list[Quantity]
     peaks: list[Quantity]
+
+
+class BoundPartRow(Row, frozen=True, kw_only=True, tag_field="record", tag="part"):
+    """What the compute ops of one program, pass, family or region do."""
+
+    by: str
+    name: str
+    duration: Microseconds
+    coverage: ShareOfComputeTime | None = None
+    bound_by: str | None = None
+    flops: Flops | None = None
+    bytes_accessed: Bytes | None = None
+    achieved_tflops: TeraflopsPerSecond | None = None
+    achieved_gbps: GigabytesPerSecond | None = None
+    mfu: Share | None = None
+    hfu: Share | None = None
 
 
 class BoundOpRow(OpRow, frozen=True, kw_only=True, tag_field="record", tag="op"):
@@ -52,9 +95,12 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     if roofline is None or not (roofline.achieved or roofline.utilization):
         return NO_COSTS
     if roofline.bound_by is None:
-        return CONTRADICTION if roofline.peaks else NO_PEAKS
+        return _why_not(roofline)
+    parts = device_time_parts(summary)
     program = BoundRow.of(
         roofline,
+        largest_part=parts[0].name if parts else None,
+        device_time=parts,
         utilization=_quantities(roofline.utilization),
         achieved=_quantities(roofline.achieved),
         peaks=_quantities(roofline.peaks),
@@ -62,11 +108,40 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     whole = op_time(summary, "hot_ops")
     ops = sorted((hot_op_row(op, whole) for op in summary.hot_ops if op.bound_by), key=by_time)
     return listing(
-        basis_of(summary, "hot_ops"),
+        basis_of(summary, "roofline", "hot_ops"),
         [program],
+        [BoundPartRow.of(row) for row in roofline.by],
         [BoundOpRow.of(row) for row in ops],
         limit=parameters.limit,
     )
+
+
+def _why_not(roofline: Roofline) -> CannotAnswer:
+    if roofline.coverage is not None and roofline.coverage < 1 / 2:
+        return FEW_COSTS
+    return CONTRADICTION if len(roofline.peaks) > 1 else NO_PEAKS
+
+
+def device_time_parts(summary: ProfileSummary) -> list[TimePart]:
+    """The terms of the headline's device time, largest first; compute by what bounds it."""
+    time, roofline = headline_time(summary), summary.roofline
+    if time is None or time.compute_share is None:
+        return []
+    shares = {
+        name: getattr(time, f"{name}_share")
+        for name in ("exposed_communication", "exposed_transfer", "unattributed", "idle")
+    }
+    compute = ratio(time.compute_share, roofline.compute_duration) if roofline else None
+    if roofline is None or compute is None:
+        shares["compute"] = time.compute_share
+    else:
+        by_compute = compute * (roofline.compute_bound_duration or 0.0)
+        by_memory = compute * (roofline.memory_bound_duration or 0.0)
+        shares["compute, bound by compute"] = by_compute
+        shares["compute, bound by memory"] = by_memory
+        shares["compute, not known by what"] = max(0.0, time.compute_share - by_compute - by_memory)
+    ordered = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
+    return [TimePart(name=name, share_of_device_time=share) for name, share in ordered if share]
 
 
 def _quantities(values: dict[str, float]) -> list[Quantity]:
@@ -78,7 +153,7 @@ QUERY = Query(
     description="Whether the program is compute- or memory-bound: roofline utilisation and MFU.",
     example="Is it memory-bound or compute-bound?",
     run=run,
-    rows=(BoundRow, BoundOpRow),
+    rows=(BoundRow, TimePart, BoundPartRow, BoundOpRow),
     parameters=("limit",),
     intents=(
         intent(11, "bound", "memory|bandwidth|flop", unless=("communication", "collective")),

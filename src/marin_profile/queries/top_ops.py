@@ -56,6 +56,7 @@ class OpRow(Row, frozen=True, kw_only=True):
     flop_proxy_per_invocation: FlopProxy | None = None
     flops: Flops | None = None
     bytes_accessed: Bytes | None = None
+    cost_source: str | None = None
     achieved_tflops: TeraflopsPerSecond | None = None
     achieved_gbps: GigabytesPerSecond | None = None
     bound_by: str | None = None

@@ -7,15 +7,20 @@ Damage inside a proto gives the instructions read so far.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.events.replica_groups import Groups, iota_groups, mesh_groups
-from marin_profile.events.timeline import HloInstruction
+from marin_profile.events.timeline import (
+    ConvolutionDims,
+    HloComputation,
+    HloInstruction,
+    WindowDimension,
+)
 from marin_profile.readers.protobuf import WIRE_VARINT, read_varint
 from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, walk
 
@@ -59,11 +64,12 @@ def read_hlo_proto(buffer: Buffer, at: int, end: int) -> dict[str, HloInstructio
 
 def _read_module(buffer: Buffer, module: Span) -> dict[str, HloInstruction]:
     raw: list[_RawInstruction] = []
-    computations: dict[int, _Computation] = {}
+    computations: dict[int, HloComputation] = {}
     for number, _, computation in fields(buffer, module):
         if number != 3:
             continue
         computation_id = root_id = 0
+        first = len(raw)
         thread = ""
         for inner, value, span in fields(buffer, computation):
             if inner == 2:
@@ -74,17 +80,13 @@ def _read_module(buffer: Buffer, module: Span) -> dict[str, HloInstruction]:
                 root_id = value
             elif inner == 8:
                 thread = text(buffer, span)
-        computations[computation_id] = _Computation(root_id, thread)
+        own = raw[first:]
+        root = next((item.name for item in own if item.id == root_id), "")
+        names = tuple(item.name for item in own)
+        computations[computation_id] = HloComputation(names, root, thread)
     by_id = {instruction.id: instruction for instruction in raw}
-    return {item.name: item.resolve(by_id, computations) for item in raw}
-
-
-@dataclass(frozen=True, slots=True)
-class _Computation:
-    """The id of the root instruction, and the thread that runs it."""
-
-    root: int
-    thread: str
+    by_name = {instruction.name: instruction for instruction in raw}
+    return {item.name: item.resolve(by_id, by_name, computations) for item in raw}
 
 
 class _RawInstruction:
@@ -92,6 +94,8 @@ class _RawInstruction:
 
     __slots__ = (
         "callees",
+        "contracting",
+        "convolution",
         "groups",
         "id",
         "name",
@@ -99,13 +103,19 @@ class _RawInstruction:
         "opcode",
         "operand_ids",
         "pairs",
+        "parameter_number",
         "shape",
+        "target",
         "thread",
+        "window",
     )
 
     def __init__(self, buffer: Buffer, span: Span) -> None:
-        self.name = self.opcode = self.op_name = self.shape = self.thread = ""
-        self.id = 0
+        self.name = self.opcode = self.op_name = self.shape = self.target = self.thread = ""
+        self.id = self.parameter_number = 0
+        self.contracting: tuple[int, ...] | None = None
+        self.window: tuple[WindowDimension, ...] = ()
+        self.convolution: ConvolutionDims | None = None
         self.operand_ids: list[int] = []
         self.callees: list[int] = []
         self.groups: Groups = ()
@@ -121,6 +131,18 @@ class _RawInstruction:
                 for tag, _, content in fields(buffer, inner):
                     if tag == 2:
                         self.op_name = text(buffer, content)
+            elif number == 9:
+                self.parameter_number = value
+            elif number == 15:
+                self.window = _window(buffer, inner)
+            elif number == 16:
+                self.convolution = _convolution_dims(buffer, inner)
+            elif number == 28:
+                self.target = text(buffer, inner)
+            elif number == 30:
+                self.contracting = _contracting(buffer, inner)
+            elif number == 43 and self.opcode == "custom-call":
+                self.contracting = _contracting_in_config(text(buffer, inner))
             elif number == 35:
                 self.id = value
             elif number == 36:
@@ -140,14 +162,17 @@ class _RawInstruction:
                 self.groups = _mesh_groups(buffer, inner) or self.groups
 
     def resolve(
-        self, by_id: dict[int, _RawInstruction], computations: dict[int, _Computation]
+        self,
+        by_id: dict[int, _RawInstruction],
+        by_name: dict[str, _RawInstruction],
+        computations: dict[int, HloComputation],
     ) -> HloInstruction:
         """What runs inside an async instruction says what it is and which devices meet."""
+        called = tuple(computations[callee] for callee in self.callees if callee in computations)
         root, thread = None, self.thread
-        if self.opcode.startswith("async-") and self.callees:
-            called = computations.get(self.callees[0], _Computation(0, ""))
-            root = by_id.get(called.root)
-            thread = thread or called.thread
+        if self.opcode.startswith("async-") and called:
+            root = by_name.get(called[0].root)
+            thread = thread or called[0].thread
         groups = self.groups or (root.groups if root else ())
         return HloInstruction(
             opcode=self.opcode,
@@ -158,7 +183,64 @@ class _RawInstruction:
             source_target_pairs=tuple(self.pairs or (root.pairs if root else ())),
             wrapped_opcode=root.opcode if root else "",
             execution_thread=thread,
+            called=called,
+            parameter_number=self.parameter_number,
+            custom_call_target=self.target,
+            contracting=self.contracting,
+            window=self.window,
+            convolution=self.convolution,
         )
+
+
+def _window(buffer: Buffer, span: Span) -> tuple[WindowDimension, ...]:
+    """Per dimension (1) its size (1), stride (2), low padding (3), and the dilation of the window
+    (5) and of what it runs over (6)."""
+    dimensions = []
+    for number, _, inner in fields(buffer, span):
+        if number == 1:
+            facts = {tag: value for tag, value, _ in fields(buffer, inner)}
+            dimensions.append(
+                WindowDimension(
+                    size=facts.get(1, 0),
+                    stride=max(1, facts.get(2, 1)),
+                    padding_low=facts.get(3, 0),
+                    window_dilation=max(1, facts.get(5, 1)),
+                    base_dilation=max(1, facts.get(6, 1)),
+                )
+            )
+    return tuple(dimensions)
+
+
+def _convolution_dims(buffer: Buffer, span: Span) -> ConvolutionDims:
+    """The kernel's input feature dimension (3), spatial dimensions of input (11), output (12)."""
+    kernel_input_feature = 0
+    spatial: dict[int, list[int]] = {11: [], 12: []}
+    for number, value, inner in fields(buffer, span):
+        if number == 3:
+            kernel_input_feature = value
+        elif number in spatial:
+            spatial[number] += _repeated(buffer, value, inner)
+    return ConvolutionDims(tuple(spatial[11]), tuple(spatial[12]), kernel_input_feature)
+
+
+def _contracting(buffer: Buffer, span: Span) -> tuple[int, ...]:
+    """DotDimensionNumbers: the first operand's contracting dimensions (1)."""
+    found: list[int] = []
+    for number, value, inner in fields(buffer, span):
+        if number == 1:
+            found += _repeated(buffer, value, inner)
+    return tuple(found)
+
+
+def _contracting_in_config(config: str) -> tuple[int, ...] | None:
+    """The same from the backend config of a matrix product by a library."""
+    if '"dot_dimension_numbers"' not in config:
+        return None
+    try:
+        product = json.loads(config)["gemm_backend_config"]
+        return tuple(map(int, product["dot_dimension_numbers"]["lhs_contracting_dimensions"]))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def _repeated(buffer: Buffer, value: int, span: Span) -> list[int]:

@@ -18,7 +18,11 @@ from marin_profile.schema import ProfileSummary
 
 MOST_KINDS = 3
 SMALLEST_KIND = 0.0005
-WINDOWS = {"steady": "steady window", "capture": "whole capture"}
+WINDOWS = {
+    "steady": "steady window",
+    "capture": "whole capture",
+    "whole_periods": "whole periods of the steady window",
+}
 
 
 def window_name(window: str | None) -> str:

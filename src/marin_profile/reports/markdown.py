@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from marin_profile.base.text import (
     NOT_KNOWN,
+    at_least,
     code,
     duration,
     left_out,
@@ -21,6 +22,7 @@ from marin_profile.base.text import (
     share,
     table,
 )
+from marin_profile.queries.bound_by import device_time_parts
 from marin_profile.reports.headline import headline
 from marin_profile.reports.markdown_lists import (
     collectives,
@@ -28,15 +30,17 @@ from marin_profile.reports.markdown_lists import (
     gap_contexts,
     gaps,
     regions,
+    roofline_rows,
     stragglers,
     top_ops,
     transfers,
 )
 from marin_profile.reports.markdown_time import ledger, steps
-from marin_profile.schema import EPOCH_UTC, ProfileSummary, Profiling
+from marin_profile.schema import EPOCH_UTC, ProfileSummary, Profiling, Roofline
 
 MOST_HOSTS = 16
 MOST_WARNINGS = 20
+ROOFLINE_ROWS = 5  # of a kind: regions and families have tables of their own
 
 
 def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
@@ -132,7 +136,6 @@ def _coverage(summary: ProfileSummary, top_k: int) -> list[str]:
         facts = [
             ("device op time with an HLO op", share(coverage.hlo_attributed_share)),
             ("with a scope", share(coverage.scope_attributed_share)),
-            ("with costs", share(coverage.cost_share)),
         ]
         for name, values in (
             ("devices without events", coverage.empty_devices),
@@ -184,16 +187,41 @@ def _roofline(summary: ProfileSummary, top_k: int) -> list[str]:
     if roofline is None:
         return []
     facts = [
-        ("bound by", code(roofline.bound_by or NOT_KNOWN)),
-        ("MFU", share(roofline.mfu)),
-        ("device op time with costs", share(roofline.coverage)),
+        ("bound by", _known(_bound(roofline.bound_by), roofline.bound_by_unknown_because)),
+        ("compute time with known costs", share(roofline.coverage)),
+        ("MFU", _utilization(roofline, roofline.mfu)),
+        ("HFU", _utilization(roofline, roofline.hfu)),
     ]
-    for name in sorted(roofline.utilization):
-        facts.append((f"utilization: {prose(name)}", share(roofline.utilization[name])))
-    for title, values in (("achieved", roofline.achieved), ("peak", roofline.peaks)):
-        for name in sorted(values):
-            facts.append((f"{title}: {prose(name)}", f"{values[name]:,.2f}"))
-    return _facts(facts)
+    parts = [
+        f"{share(part.share_of_device_time)} {part.name.replace('_', ' ')}"
+        for part in device_time_parts(summary)
+    ]
+    if parts:
+        facts.append(("device time", "; ".join(parts)))
+    shares = {name: share(value) for name, value in roofline.utilization.items()}
+    achieved, peaks = (
+        {name: f"{value:,.2f}" for name, value in values.items()}
+        for values in (roofline.achieved, roofline.peaks)
+    )
+    for title, values in (("utilization", shares), ("achieved", achieved), ("peak", peaks)):
+        if values:
+            listed = (f"{prose(name)} {values[name]}" for name in sorted(values))
+            facts.append((title, "; ".join(listed)))
+    return [*_facts(facts), *roofline_rows(summary, min(top_k, ROOFLINE_ROWS))]
+
+
+def _bound(name: str | None) -> str:
+    return code(name) if name else NOT_KNOWN
+
+
+def _known(value: str, unknown_because: str | None) -> str:
+    return value if unknown_because is None else f"{NOT_KNOWN}: {prose(unknown_because)}"
+
+
+def _utilization(roofline: Roofline, value: float | None) -> str:
+    if value is None:
+        return _known(NOT_KNOWN, roofline.mfu_unknown_because)
+    return at_least(value) if roofline.mfu_is_lower_bound else share(value)
 
 
 def _advice(summary: ProfileSummary, top_k: int) -> list[str]:

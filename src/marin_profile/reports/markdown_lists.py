@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from marin_profile.base.text import (
     NOT_KNOWN,
+    at_least,
     code,
     duration,
     left_out,
@@ -142,6 +143,38 @@ def families(summary: ProfileSummary, top_k: int) -> list[str]:
         *_basis(summary, "semantic_families", "all devices"),
         *table(["family", "count", "self time", "share", "example"], rows, "lrrrl"),
         *left_out(len(families), len(rows), "family", "families"),
+    ]
+
+
+def roofline_rows(summary: ProfileSummary, top_k: int) -> list[str]:
+    """The largest programs, passes, families and regions beside the peaks; nothing if there are
+    none."""
+    roofline = summary.roofline
+    if roofline is None or not roofline.by:
+        return []
+    kinds = dict.fromkeys(row.by for row in roofline.by)
+    shown = [row for kind in kinds for row in [r for r in roofline.by if r.by == kind][:top_k]]
+    rows = [
+        [
+            row.by,
+            code(row.name),
+            duration(row.duration),
+            share(row.coverage),
+            rate(row.achieved_tflops, "TFLOP/s"),
+            rate(row.achieved_gbps, "GB/s"),
+            *(
+                share(value) if row.coverage == 1.0 else at_least(value)
+                for value in (row.mfu, row.hfu)
+            ),
+        ]
+        for row in shown
+    ]
+    headers = ["by", "name", "compute time", "known costs", "compute", "memory", "MFU", "HFU"]
+    return [
+        "",
+        *_basis(summary, "roofline", "all devices"),
+        *table(headers, rows, "llrrrrrr"),
+        *left_out(len(roofline.by), len(rows), "row"),
     ]
 
 

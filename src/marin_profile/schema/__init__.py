@@ -32,8 +32,23 @@ from marin_profile.schema.communication import (
 from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.files import load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
-from marin_profile.schema.ops import REMAINDER, HotOp, OpGroup, Region, Roofline, SemanticFamily
-from marin_profile.schema.record import CAPTURE, EPOCH_UTC, SCHEMA_VERSION, STEADY, Record
+from marin_profile.schema.ops import (
+    REMAINDER,
+    HotOp,
+    OpGroup,
+    Region,
+    Roofline,
+    RooflineRow,
+    SemanticFamily,
+)
+from marin_profile.schema.record import (
+    CAPTURE,
+    EPOCH_UTC,
+    SCHEMA_VERSION,
+    STEADY,
+    WHOLE_PERIODS,
+    Record,
+)
 from marin_profile.schema.steps import (
     DurationStats,
     OutlierCause,
@@ -52,6 +67,7 @@ __all__ = [
     "REMAINDER",
     "SCHEMA_VERSION",
     "STEADY",
+    "WHOLE_PERIODS",
     "BreakdownPart",
     "Capture",
     "Collective",
@@ -71,6 +87,7 @@ __all__ = [
     "Record",
     "Region",
     "Roofline",
+    "RooflineRow",
     "RunMetadata",
     "SemanticFamily",
     "Step",

@@ -108,7 +108,8 @@ class UnattributedOp(Record):
 
 
 class Coverage(Record):
-    """How much of the device time the summary can speak for."""
+    """How much of the device time the summary can speak for. `cost_share` stands in older files
+    only: see `coverage` in Roofline."""
 
     hlo_attributed_share: ShareOfOpTime | None = None
     scope_attributed_share: ShareOfOpTime | None = None

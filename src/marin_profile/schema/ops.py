@@ -16,7 +16,7 @@ from marin_profile.base.units import (
     MicrosecondsPerFlop,
     NamedByKey,
     Share,
-    ShareOfOpTime,
+    ShareOfComputeTime,
     TeraflopsPerSecond,
 )
 from marin_profile.schema.record import Record
@@ -29,7 +29,9 @@ class HotOp(Record):
     """One op (name within a program) over all devices. `exclusive_duration` is self time,
     `exposed_duration` the part that the op owns: the ops of a ledger term sum to the term;
     `per_step_duration` is the self time per kept step and device in the steady window;
-    `category` is the kind (compute, all-reduce, host_to_device, ...), `hlo_category` XLA's own."""
+    `category` is the kind (compute, all-reduce, host_to_device, ...), `hlo_category` XLA's own.
+    `flops` and `bytes_accessed` of one execution, null where not known; `cost_source` is "profile"
+    or "hlo". Of several kernels of one HLO op, the one with most self time has the costs."""
 
     name: str
     canonical_name: str = ""
@@ -52,6 +54,7 @@ class HotOp(Record):
     pass_: str | None = Field(default=None, alias="pass")
     flops: Flops | None = None
     bytes_accessed: Bytes | None = None
+    cost_source: str | None = None
     achieved_tflops: TeraflopsPerSecond | None = None
     achieved_gbps: GigabytesPerSecond | None = None
     bound_by: str | None = None
@@ -127,14 +130,45 @@ class SemanticFamily(Record):
     owned_duration: Microseconds | None = None
 
 
+class RooflineRow(Record):
+    """What the compute ops of one program, pass, family or region (`by`) do. `duration` is their
+    self time over devices, and what `mfu` and `hfu` count: flops / (duration x peak); flops and
+    bytes are those of the ops with known costs; the rest as in Roofline."""
+
+    by: str
+    name: str
+    flops: Flops | None = None
+    bytes_accessed: Bytes | None = None
+    duration: Microseconds
+    coverage: ShareOfComputeTime | None = None
+    achieved_tflops: TeraflopsPerSecond | None = None
+    achieved_gbps: GigabytesPerSecond | None = None
+    bound_by: str | None = None
+    mfu: Share | None = None
+    hfu: Share | None = None
+
+
 class Roofline(Record):
     """`peaks`: teraflops_per_second, hbm_gigabytes_per_second per device; `achieved`: the same two
-    over op time plus operational_intensity (flops/byte); `utilization`: shares of the peaks;
-    `coverage`: share of device op time whose ops carry costs; `mfu` of the steady steps."""
+    over the self time of the ops with known costs, plus operational_intensity (flops/byte);
+    `utilization`: shares of the peaks. `coverage`: the share of compute time whose ops have known
+    costs; below 1/2 `bound_by`, `mfu` and `hfu` are null, with the reason. `mfu`: flops of a step
+    outside the recompute pass / (mean period x peak x devices); `hfu`: with that pass; both are
+    lower bounds where `mfu_is_lower_bound`. Durations are self time over devices of all compute
+    ops, and of those that each resource bounds; the rest is not known. `by`: the largest rows, if
+    any op has known costs."""
 
     peaks: dict[str, NamedByKey] = {}
     achieved: dict[str, NamedByKey] = {}
     utilization: dict[str, Share] = {}
     bound_by: str | None = None
+    bound_by_unknown_because: str | None = None
     mfu: Share | None = None
-    coverage: ShareOfOpTime | None = None
+    hfu: Share | None = None
+    mfu_is_lower_bound: bool | None = None
+    mfu_unknown_because: str | None = None
+    coverage: ShareOfComputeTime | None = None
+    compute_duration: Microseconds | None = None
+    compute_bound_duration: Microseconds | None = None
+    memory_bound_duration: Microseconds | None = None
+    by: list[RooflineRow] = []

@@ -23,6 +23,8 @@ EPOCH_UTC = "1970-01-01T00:00:00.000000Z"
 
 CAPTURE = "capture"
 STEADY = "steady"
+# From the first kept step's start to the last one's: what per-step figures are sums of.
+WHOLE_PERIODS = "whole_periods"
 
 
 class _Checked(ModelMetaclass):
