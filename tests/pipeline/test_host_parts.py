@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from builders_capture import leave_capture
+from builders_xspace import STAMP, Space
 from marin_profile.capture.sources import Capture, resolve
 from marin_profile.pipeline import SummarizeOptions, read_host, summarize_capture
 from marin_profile.pipeline.host_parts import HostRead, decode_host, encode_host
@@ -41,6 +42,24 @@ def test_parts_of_real_captures(traces):
         capture, found = read(traces / name)
         known = {capture.hosts[0].path: there_and_back(found)}
         assert summarize_capture(capture, known=known) == summarize_capture(capture), name
+
+
+def test_the_causes_of_slow_steps_survive(tmp_path):
+    """Step 9 of twenty takes 500 us more."""
+    space = Space()
+    tpu = space.tpu(0)
+    for step in range(20):
+        tpu.step(step, 1_000 * step + (500 if step > 9 else 0), 990)
+        tpu.op("fusion.1", 1_000 * step + (500 if step > 9 else 0), 600)
+    space.write(tmp_path / "plugins/profile" / STAMP / "host-0.xplane.pb")
+    capture, found = read(tmp_path)
+    back = there_and_back(found)
+    assert list(back.part.slow_steps) == [9]
+    assert back.part.slow_steps == found.part.slow_steps
+    known = {capture.hosts[0].path: back}
+    summary = summarize_capture(capture, known=known)
+    assert summary == summarize_capture(capture)
+    assert [one.cause for one in summary.step_time.outliers] == ["gap"]
 
 
 def test_program_ids_of_64_bits_survive(tmp_path):

@@ -50,18 +50,21 @@ def causes(space: Space) -> dict[int, Cause]:
     return dict(space.analyse().slow_steps)
 
 
-def stalled(extra: dict[int, int]) -> tuple[Space, Host, list[int]]:
-    """Steps with markers and launches, and the starts of their work: 600 us each, then idle until
-    the next step, 400 us or, for the `extra` ones, so many us longer."""
+def stalled(
+    extra: dict[int, int], *, shift: int | None = None, thread: str = "python"
+) -> tuple[Space, Host, list[int]]:
+    """Steps with markers and launches (on `thread`), and the starts of their work: 600 us each,
+    then idle until the next step, 400 us or, for the `extra` ones, so many us longer. `shift`: of
+    the device clock, if there is one."""
     space = Space()
     starts = [PERIOD * at + sum(v for k, v in extra.items() if k < at) for at in range(1, STEPS)]
-    tpu, host = space.tpu(0), space.host()
+    tpu, host = space.tpu(0, device_clock_shift=shift), space.host()
     for at, start in enumerate(starts, 1):
         tpu.module("jit_train(7)", start, 600, run_id=at)
         tpu.op("fusion.1", start, 200, category="loop fusion", program_id=7)
         tpu.op("dot.4", start + 350, 250, category="convolution", program_id=7)
         host.marker(at, start - 30, 100)
-        host.call("Execute", start - 20, 5, run_id=at)
+        host.call("Execute", start - 20, 5, run_id=at, line=thread)
     return space, host, [0, *starts]
 
 
@@ -97,9 +100,10 @@ def test_events_of_one_name_add_up():
     assert causes(space)[8] == Cause("host_event", "read", "fusion.1", 500 * US, 0)
 
 
-def test_an_event_that_holds_the_whole_step_says_nothing():
-    """A Python tracer writes `main` around everything."""
-    space, host, starts = stalled({9: 500})
+@pytest.mark.parametrize("shift", [None, 0, 70_000, -900])
+def test_an_event_that_holds_the_whole_step_says_nothing(shift):
+    """A Python tracer writes `main` around everything; host events are on the event clock."""
+    space, host, starts = stalled({9: 500}, shift=shift)
     host.call("$train.py:1 main", 0, 40_000)
     assert causes(space)[8].kind == "gap"
     host.call("$train.py:9 save", starts[9] + 620, 800)
@@ -110,6 +114,18 @@ def test_threads_that_launch_nothing_are_not_looked_at():
     space, host, starts = stalled({9: 500})
     host.call("prefetch", starts[9] + 600, 900, line="pool/7")
     assert causes(space)[8].kind == "gap"
+
+
+@pytest.mark.parametrize("first", ["python", "main/1"])
+def test_of_several_main_threads_the_one_that_covers_most_counts(first):
+    """The markers are on one thread, the launches on another; a compile comes before all else."""
+    other = {"python": "main/1", "main/1": "python"}[first]
+    space, host, starts = stalled({9: 500}, thread="main/1")
+    host.call("save", starts[9] + 650, 600, line=first)
+    host.call("await", starts[9] + 650, 500, line=other)
+    assert causes(space)[8] == Cause("host_event", "save", "fusion.1", 500 * US, 0)
+    host.call("backend_compile", starts[9] + 660, 450, line=other)
+    assert causes(space)[8] == Cause("compile", "await", "fusion.1", 500 * US, 0)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +204,19 @@ def test_the_op_that_grew(op, kind):
     assert causes(space) == {9: Cause(kind, op, "", 400 * US, waited)}
 
 
+def test_an_op_that_always_takes_long_is_not_the_one_that_grew():
+    """In step 9 add.2 takes 310 us, else 10; dot.4 takes 500 in all."""
+    space = Space()
+    tpu = space.tpu(0)
+    for step in range(STEPS):
+        start = PERIOD * step + (300 if step > 9 else 0)
+        length = 310 if step == 9 else 10
+        tpu.module("jit_train(7)", start, 500 + length, run_id=step)
+        tpu.op("add.2", start, length, category="loop fusion")
+        tpu.op("dot.4", start + length, 500, category="convolution")
+    assert causes(space) == {9: Cause("compute", "add.2", "", 300 * US, 0)}
+
+
 def test_a_program_that_other_steps_do_not_run():
     """After step 9 two evals of 200 us, 50 us apart: a row of 450 us."""
     space = Space()
@@ -247,6 +276,21 @@ def test_gpu_programs_are_known_by_the_kernels_own_module():
     host.call("cuLaunchKernel", late - 10, 5, correlation_id=100)
     gpu.kernel("gemm", late, 300, correlation=100, module="jit_eval", hlo_op="dot.1")
     assert causes(space) == {9: Cause("program", "jit_eval", "", 300 * US, 0)}
+
+
+def test_kernels_of_no_known_program_are_no_other_program():
+    """In step 9 runs a kernel of 300 us that names no module; jit_a and jit_b run in every step."""
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for step in range(STEPS):
+        start = PERIOD * step + (300 if step > 9 else 0)
+        host.marker(step, start, 50)
+        for at, module in ((100, "jit_a"), (300, "jit_b")):
+            ids = {"correlation_id": 2 * step + at // 300}
+            host.call("cuLaunchKernel", start + at // 10, 5, **ids)
+            gpu.kernel("gemm", start + at, 200, module=module, hlo_op="dot.1", **ids)
+    gpu.kernel("magma", PERIOD * 9 + 600, 300)
+    assert causes(space) == {9: Cause("compute", "magma", "", 300 * US, 0)}
 
 
 def test_events_in_any_order_give_the_same_causes():

@@ -152,9 +152,18 @@ def _why_idle(device: _Device, position: int, activity: _HostActivity) -> tuple[
     gap = device.grown_gap(position)
     if gap is None:
         return GAP, "", ""
-    before, start, end = gap
-    found = activity.during(device, start, end, position)
-    return (*found, before) if found else (GAP, "", before)
+    return (*(activity.during(gap) or (GAP, "")), gap.before)
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """[start, end) before an op, inside the period [begin, finish) of its step; event clock."""
+
+    before: str
+    start: int
+    end: int
+    begin: int
+    finish: int
 
 
 class _Device:
@@ -183,10 +192,6 @@ class _Device:
     def _usual_terms(self) -> dict[str, float]:
         return {term: float(np.median(of[self.usual])) for term, of in self._terms.items()}
 
-    def shift(self, op: int) -> int:
-        """From the device clock to the event clock, at one op."""
-        return int(self.ops.timeline.start[self.ops.rows[op]] - self.ops.start[op])
-
     def steps_of(self, points: Int64s) -> Int64s:
         """The step whose known period holds each of ascending times, else -1; linear."""
         positions = np.flatnonzero(self.known)
@@ -206,11 +211,14 @@ class _Device:
     def _step_of_op(self) -> Int64s:
         return self.steps_of(self.ops.start)
 
-    def _usual_mean(self, index: Int64s, step: Int64s, values: Int64s) -> Int64s:
-        """Sums of values by op over the usual steps, per step."""
+    def _usual_sums(self, index: Int64s, step: Int64s, values: Int64s) -> Int64s:
+        """Sums of values by op over all usual steps."""
         usual = (step >= 0) & self.usual[step]
-        size = len(self._host.facts)
-        return sum_by(index[usual], values[usual], size) // int(self.usual.sum())
+        return sum_by(index[usual], values[usual], len(self._host.facts))
+
+    def _growth_by_op(self, index: Int64s, values: Int64s, usual: Int64s) -> Int64s:
+        """Of one step's sums by op against the mean of the usual steps, times their number."""
+        return sum_by(index, values, len(usual)) * int(self.usual.sum()) - usual
 
     def _largest(self, grown: Int64s) -> int | None:
         """The op that grew most; ties: by name."""
@@ -220,15 +228,15 @@ class _Device:
 
     @cached_property
     def _usual_op_time(self) -> Int64s:
-        return self._usual_mean(self.ops.op, self._step_of_op, self.ops.self_time)
+        return self._usual_sums(self.ops.op, self._step_of_op, self.ops.self_time)
 
     def grown_op(self, position: int, group: int) -> tuple[str, bool]:
         """The op of a group whose self time grew most, and whether it recomputes."""
         facts = self._host.facts
         here = self.span(self.ops.start, position)
-        own = sum_by(self.ops.op[here], self.ops.self_time[here], len(facts))
+        grown = self._growth_by_op(self.ops.op[here], self.ops.self_time[here], self._usual_op_time)
         in_group = np.array([fact.group for fact in facts]) == group
-        op = self._largest(np.where(in_group, own - self._usual_op_time, 0))
+        op = self._largest(np.where(in_group, grown, 0))
         return ("", False) if op is None else (facts[op].name, facts[op].pass_name == RECOMPUTE)
 
     # Gaps.
@@ -257,21 +265,21 @@ class _Device:
     @cached_property
     def _usual_gap_time(self) -> Int64s:
         start, end, payload, _ = self._gaps
-        return self._usual_mean(self.ops.op[payload], self.steps_of(start), end - start)
+        return self._usual_sums(self.ops.op[payload], self.steps_of(start), end - start)
 
-    def grown_gap(self, position: int) -> tuple[str, int, int] | None:
-        """The longest gap of a step before the op before which idle time grew most: that op, and
-        the gap on the event clock."""
+    def grown_gap(self, position: int) -> _Gap | None:
+        """The longest gap of a step before the op before which idle time grew most."""
         here = self.span(self._gaps[0], position)
         start, end, payload, marker = (column[here] for column in self._gaps)
         op, length = self.ops.op[payload], end - start
-        grown = sum_by(op, length, len(self._host.facts)) - self._usual_gap_time
-        largest = self._largest(grown)
+        largest = self._largest(self._growth_by_op(op, length, self._usual_gap_time))
         if largest is None:
             return None
         at = int(np.argmax(np.where(op == largest, length, -1)))
-        shift = self.shift(int(marker[at]))
-        return self._host.facts[largest].name, int(start[at]) + shift, int(end[at]) + shift
+        follower = int(marker[at])
+        shift = int(self.ops.timeline.start[self.ops.rows[follower]] - self.ops.start[follower])
+        edges = (start[at], end[at], self.begin[position], self.end[position])
+        return _Gap(self._host.facts[largest].name, *(int(edge) + shift for edge in edges))
 
     # Programs.
 
@@ -347,29 +355,24 @@ class _HostActivity:
             lines.add(int(np.argmax(np.bincount(launching))))
         return [_Thread(self._host, line) for line in sorted(lines)]
 
-    def during(
-        self, device: _Device, start: int, end: int, position: int
-    ) -> tuple[str, str] | None:
-        """COMPILE or HOST_EVENT with the event's name, if it covers enough of [start, end), an
-        event-clock gap in a step of the device."""
+    def during(self, gap: _Gap) -> tuple[str, str] | None:
+        """COMPILE or HOST_EVENT with the event's name, if that covers enough of the gap; of several
+        threads the one that covers most."""
         if not self._clocks_agree:
             return None
-        first = int(np.searchsorted(device.ops.start, device.begin[position]))
-        shift = device.shift(min(first, len(device.ops.start) - 1))
-        step = (int(device.begin[position]) + shift, int(device.end[position]) + shift)
-        enough = LEAST_COVERED * (end - start)
-        found: list[tuple[int, str, bool]] = []
+        enough = LEAST_COVERED * (gap.end - gap.start)
+        found: list[tuple[bool, int, str]] = []
         for thread in self._threads:
-            compiling, outermost = thread.during(start, end, step)
-            by_length = sorted((-length, name) for name, length in outermost.items())
-            if by_length:
-                name = by_length[0][1]
-                found.append((-by_length[0][0], name, compiling >= enough))
-        compiled = [(length, name) for length, name, is_compile in found if is_compile]
-        if compiled:
-            return COMPILE, min(compiled, key=lambda one: (-one[0], one[1]))[1]
-        covered = [(length, name) for length, name, _ in found if length >= enough]
-        return (HOST_EVENT, min(covered, key=lambda one: (-one[0], one[1]))[1]) if covered else None
+            compiling, outermost = thread.during(gap)
+            length, name = max(
+                ((length, name) for name, length in outermost.items()), default=(0, "")
+            )
+            if max(compiling, length) >= enough:
+                found.append((compiling >= enough, length, name))
+        if not found:
+            return None
+        is_compile, _, name = max(found)
+        return COMPILE if is_compile else HOST_EVENT, name
 
 
 class _Thread:
@@ -389,21 +392,21 @@ class _Thread:
         self._end = self._start + timeline.duration[rows]
         self._reached = np.maximum.accumulate(self._end) if len(rows) else self._end
 
-    def during(self, start: int, end: int, step: tuple[int, int]) -> tuple[int, dict[str, int]]:
-        """Time in [start, end) of compiling, and of the outermost events by name, leaving out those
-        that hold the whole step."""
-        low = int(np.searchsorted(self._reached, start, side="right"))
-        high = int(np.searchsorted(self._start, end))
+    def during(self, gap: _Gap) -> tuple[int, dict[str, int]]:
+        """Time of compiling in a gap, and of the outermost events by name, leaving out those that
+        hold the whole step."""
+        low = int(np.searchsorted(self._reached, gap.start, side="right"))
+        high = int(np.searchsorted(self._start, gap.end))
         rows = np.arange(low, high)
-        holds_step = (self._start[rows] <= step[0]) & (self._end[rows] >= step[1])
-        rows = rows[(self._end[rows] > start) & ~holds_step]
-        begins = np.maximum(self._start[rows], start)
-        ends = np.minimum(self._end[rows], end)
+        holds_step = (self._start[rows] <= gap.begin) & (self._end[rows] >= gap.finish)
+        rows = rows[(self._end[rows] > gap.start) & ~holds_step]
+        begins = np.maximum(self._start[rows], gap.start)
+        ends = np.minimum(self._end[rows], gap.end)
         names = [self._names[op] for op in self._op[rows].tolist()]
         compiles = np.array([bool(_COMPILES.search(name)) for name in names], np.bool_)
         compiling = Intervals.union_of(begins[compiles], ends[compiles]).total
         outermost: dict[str, int] = {}
-        reached = start
+        reached = gap.start
         for name, begin, stop in zip(names, begins.tolist(), ends.tolist(), strict=True):
             if stop > reached:
                 outermost[name] = outermost.get(name, 0) + stop - max(begin, reached)
