@@ -9,7 +9,7 @@ Contract
 * Idle time is explained by the longest of the gaps before the op before which idle time grew most,
   and by what the host's main threads did then: compile, or the outermost event that covers half of
   the gap. Host events are looked at only where the clocks of host and devices agree.
-* Times are picoseconds. Medians of terms may be halves; growths are rounded down.
+* Times are picoseconds. Medians of terms may be halves; growths are cut to whole picoseconds.
 """
 
 from __future__ import annotations
