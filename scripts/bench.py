@@ -5,7 +5,7 @@ Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer
        python scripts/bench.py callback [--captures 4]
        python scripts/bench.py repeats [--captures 40] [--keep DIR]
 
-`verdict` is told in bench_verdict.py, `callback` in bench_callback.py, `repeats` in
+`verdict` is described in bench_verdict.py, `callback` in bench_callback.py, `repeats` in
 bench_repeats.py. `summarize` gives wall seconds, peak RSS and ratios within one run. Its inputs
 repeat the real TPU v6e capture (MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time; they are made once and
 kept in the cache folder. Each figure is a whole process, files in the page cache and compiled code

@@ -2,7 +2,7 @@
 
 A small Levanter training (on the CPU, unless JAX_PLATFORMS says otherwise) captures windows with
 Python frames in them, so that captures are large, and trains on while they are summarised; quiet
-stretches lie between. Per way to ingest, from one run each:
+stretches lie between. Per mode of ingestion, from one run each:
   beside    median step while a capture is summarised, over the median of the other steps
   blocked   the longest call of the callback, less what JAX's own start_trace and stop_trace took
 `counting` is what any work beside training costs on this machine: nothing is ingested, a process
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 COUNTING = "counting"
-WAYS = ("subprocess", "thread", COUNTING)
+MODES = ("subprocess", "thread", COUNTING)
 START = 40
 # Steps that are not looked at: the first ones compile, a process that counts has to start.
 COMPILING, STARTING = 10, 5
@@ -48,29 +48,29 @@ def bench_callback(options: argparse.Namespace) -> None:
         f"{'steps':>5} {'ingest s':>8} {'stop_trace s':>12} {'blocked ms':>10}",
         flush=True,
     )
-    for way in WAYS:
-        told = _train(way, options)
-        quiet, beside = told["quiet"], told["beside"]
+    for mode in MODES:
+        result = _train(mode, options)
+        quiet, beside = result["quiet"], result["beside"]
         middle, other = statistics.median(quiet), statistics.median(beside)
         events, seconds = "-", "-"
-        if way != COUNTING:
-            events, seconds = f"{told['events']:,}", f"{sum(beside) / options.captures:.1f}"
+        if mode != COUNTING:
+            events, seconds = f"{result['events']:,}", f"{sum(beside) / options.captures:.1f}"
         print(
-            f"{way:12} {events:>9} {middle * 1e3:9.1f} {other * 1e3:9.1f} {other / middle:6.3f} "
-            f"{len(beside):5} {seconds:>8} {told['stop_trace']:12.2f} "
-            f"{told['blocked'] * 1e3:10.1f}",
+            f"{mode:12} {events:>9} {middle * 1e3:9.1f} {other * 1e3:9.1f} {other / middle:6.3f} "
+            f"{len(beside):5} {seconds:>8} {result['stop_trace']:12.2f} "
+            f"{result['blocked'] * 1e3:10.1f}",
             flush=True,
         )
-        if way != COUNTING and told["events"] < options.events:
+        if mode != COUNTING and result["events"] < options.events:
             sys.exit(
                 f"the capture has fewer than {options.events:,} events: raise --frames-per-step"
             )
 
 
-def _train(way: str, options: argparse.Namespace) -> dict[str, Any]:
+def _train(mode: str, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         numbers = (options.captures, options.every, options.window, options.frames_per_step)
-        command = [sys.executable, __file__, way, folder, *map(str, numbers)]
+        command = [sys.executable, __file__, mode, folder, *map(str, numbers)]
         environment = {"JAX_PLATFORMS": "cpu"} | os.environ
         environment |= {
             "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
@@ -79,13 +79,13 @@ def _train(way: str, options: argparse.Namespace) -> dict[str, Any]:
         child = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=folder)
         if child.returncode:
             sys.exit(child.stderr)
-        return json.loads((Path(folder) / "told.json").read_text())
+        return json.loads((Path(folder) / "result.json").read_text())
 
 
 # The training, in a child
 
 
-def train(way: str, out: Path, captures: int, every: int, window: int, frames: int) -> None:
+def train(mode: str, out: Path, captures: int, every: int, window: int, frames: int) -> None:
     import time
     from itertools import cycle
 
@@ -120,8 +120,8 @@ def train(way: str, out: Path, captures: int, every: int, window: int, frames: i
         start_step=START,
         num_steps=window,
         every=every,
-        ingest=way != COUNTING,
-        ingest_in="subprocess" if way == COUNTING else way,
+        ingest=mode != COUNTING,
+        ingest_in="subprocess" if mode == COUNTING else mode,
         profile_options=ProfileOptions(python_tracer_level=1),
     )
     data = ListAsyncDataset(demo.made_up_text(config.model, 128))
@@ -139,7 +139,7 @@ def train(way: str, out: Path, captures: int, every: int, window: int, frames: i
                 calls.append((info.step, time.perf_counter() - started))
 
         callback.on_step = timed
-        if way == COUNTING:
+        if mode == COUNTING:
             trainer.add_hook(Counting(START + window, every), every=1)
         trainer.add_hook(lambda info: frames_made(frames), every=1)
         state = trainer.initial_state(
@@ -162,7 +162,7 @@ def train(way: str, out: Path, captures: int, every: int, window: int, frames: i
     quiet = [
         pair for pair in zip(outside.steps, outside.seconds, strict=True) if pair[0] >= COMPILING
     ]
-    if way == COUNTING:
+    if mode == COUNTING:
         count = Counting(START + window, every)
         events = 0
         beside = [seconds for step, seconds in quiet if count.is_steady(step)]
@@ -171,14 +171,14 @@ def train(way: str, out: Path, captures: int, every: int, window: int, frames: i
         summaries = [load_summary(str(folder / "profile_summary.json")) for folder in folders]
         events = min(summary.trace_overview.num_events_total for summary in summaries)
         beside = contexts[-1].outside_while_ingesting.seconds
-    told = {
+    result = {
         "events": events,
         "quiet": [seconds for _, seconds in quiet],
         "beside": beside,
         "stop_trace": statistics.median(c.profiler.stop_trace_seconds for c in contexts),
         "blocked": max(seconds - own.get(step, 0.0) for step, seconds in calls),
     }
-    (out / "told.json").write_text(json.dumps(told))
+    (out / "result.json").write_text(json.dumps(result))
 
 
 class Counting:

@@ -63,17 +63,17 @@ def _bench(folder: Path, captures: int) -> None:
         f"{'pair':>7} {'before ms':>9} {'after ms':>9} {'change':>8} {'95 % interval':>19}  "
         f"{'status':24} without the history"
     )
-    told = []
+    verdicts = []
     for at in range(0, captures, 2):
         sides = ([summaries[at]], [summaries[at + 1]])
         with_history = track(*sides, history=str(history), label=LABEL).assessment
         alone = track(*sides).assessment
-        told.append((with_history, alone))
+        verdicts.append((with_history, alone))
         print(_line(at, with_history, alone))
     for title, column in (("with the history", 0), ("without", 1)):
-        counts = Counter(pair[column].status for pair in told)
+        counts = Counter(pair[column].status for pair in verdicts)
         listed = ", ".join(f"{status} {counts[status]}" for status in STATUSES)
-        print(f"{title}: {counts['fail']} alarms in {len(told)} pairs ({listed})")
+        print(f"{title}: {counts['fail']} alarms in {len(verdicts)} pairs ({listed})")
     logs = [math.log(_median(summary)) for summary in summaries]
     named = ", ".join(str(at + 1) for at in repeats)
     print(
@@ -83,7 +83,7 @@ def _bench(folder: Path, captures: int) -> None:
     )
     within = [statistics.stdev(_log_periods(summary)) for summary in summaries]
     print(f"within runs, of log step times: median {100 * statistics.median(within):.1f} %")
-    alarms = sum(pair[0].status == "fail" for pair in told)
+    alarms = sum(pair[0].status == "fail" for pair in verdicts)
     if alarms > MOST_ALARMS:
         sys.exit(f"{alarms} alarms, where nothing changed; at most {MOST_ALARMS} is expected")
 

@@ -1,7 +1,7 @@
 """The verdict's operating curve: how often each status, by the very code that judges summaries.
 
 Every cell draws pairs of captures of n steps a side: lognormal step times of the given coefficient
-of variation, AR(1) with phi, where said 4 % of the steps x 1.5, and the given change. The same
+of variation, AR(1) with phi, optionally 4 % of the steps x 1.5, and the given change. The same
 draws serve all changes and thresholds of a row. The p90 check (threshold 10 %) takes part; shares
 do not, and neither does a spread between runs.
 """

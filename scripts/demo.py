@@ -230,8 +230,10 @@ def train(config: DemoConfig) -> Trained:
     run = wandb_run(trainer.tracker)
     offline_run = Path(run.dir).parent if run is not None and run.offline else None
     trainer.tracker.finish()
-    say(f"trained {config.trainer.num_train_steps} steps, loss {losses[0]:.2f} -> {losses[-1]:.2f}")
-    say(f"{len(beside)} training steps ran while the profile was being summarised")
+    heading(
+        f"trained {config.trainer.num_train_steps} steps, loss {losses[0]:.2f} -> {losses[-1]:.2f}"
+    )
+    heading(f"{len(beside)} training steps ran while the profile was being summarised")
     return Trained(callback.output_dir, offline_run)
 
 
@@ -263,15 +265,15 @@ def records_in(log: bytes) -> Iterator[bytes]:
 
 def show(output_dir: Path) -> None:
     summary, report = output_dir / "profile_summary.json", output_dir / "profile_report.md"
-    say(f"{report}, first {REPORT_LINES} lines:")
+    heading(f"{report}, first {REPORT_LINES} lines:")
     print("\n".join(report.read_text().splitlines()[:REPORT_LINES]))
     for question in QUESTIONS:
-        say(question)
+        heading(question)
         query = [sys.executable, "-m", "marin_profile", "query", "--summary", str(summary)]
         subprocess.run([*query, "--question", question], check=True)
 
 
-def say(line: str) -> None:
+def heading(line: str) -> None:
     print(f"\n== {line}", flush=True)
 
 
@@ -289,10 +291,10 @@ def main() -> None:
         sys.exit(f"not written: {', '.join(map(str, missing))}; the log above says why")
     show(output_dir)
     if trained.offline_run is not None:
-        say(f"the W&B run in {trained.offline_run} (upload it with wandb sync) holds")
+        heading(f"the W&B run in {trained.offline_run} (upload it with wandb sync) holds")
         for kind, name in artifacts_of(trained.offline_run):
             print(f"{kind:16} {name}")
-    say(f"done in {time.time() - started:.0f} s; everything is in {output_dir}/")
+    heading(f"done in {time.time() - started:.0f} s; everything is in {output_dir}/")
 
 
 if __name__ == "__main__":

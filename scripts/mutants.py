@@ -6,7 +6,7 @@ Each mutant is one small change (an operator, a comparison, a number, a conditio
 makes to one module. The sample is drawn with the seed, in an order that does not depend on its
 size: a small round is the beginning of a large one. A mutant is killed if a test fails or the time
 runs out. Mutants that mean the same as the code are listed, each with the reason, in
-`tests/equivalent_mutants.toml`; they are drawn, told and not counted. Exit status 1: less than
+`tests/equivalent_mutants.toml`; they are drawn, listed and not counted. Exit status 1: less than
 LEAST_KILLED of a module's other mutants died.
 
 Left out: annotations, decorators (jit, dataclass), messages of errors, and `is` for `==`.

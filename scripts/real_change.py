@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def show(folder: Path, change: Change, size: int, options: argparse.Namespace) -> list[str]:
-    """Print what the bundle says of a change; what it should say and does not."""
+    """Print what the bundle says about a change; return what it should say and does not."""
 
     def train(name: str, *flags: str) -> list[Path]:
         runs = [folder / f"{name}_{at + 1}" for at in range(options.runs)]
@@ -100,7 +100,7 @@ def checks(
     """What must hold of compare.json, track.json and the exit code."""
     split = compared["attribution"]
     region, op = (split[name]["rows"][0] for name in ("regions", "ops"))
-    told = [
+    lines = [
         (f"exit code {code} instead of 1", code == 1),
         (f"verdict {judged['status']} instead of fail", judged["status"] == "fail"),
         (f"{judged['confidence']} instead of confirmed", judged["confidence"] == "confirmed"),
@@ -110,12 +110,12 @@ def checks(
     if change.collective is not None:
         collective = max(compared["collectives"], key=lambda row: abs(row["exposed"]["delta"]))
         added = op["after_ops"][0] if op["after_ops"] else {"category": None, "scope": ""}
-        told += [
+        lines += [
             (f"op {op['name']} comes first", added["category"] == change.collective),
             (f"its scope is {added['scope']}", change.region in added["scope"]),
             (f"{collective['collective']} leads", collective["collective"] == change.collective),
         ]
-    return told
+    return lines
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def test_a_named_session_is_taken_though_it_is_old(tmp_path: Path) -> None:
     assert (capture.stamp, notes) == (A, [])
 
 
-def test_equal_stamps_are_told_apart_by_folder(tmp_path: Path) -> None:
+def test_equal_stamps_are_kept_apart_by_folder(tmp_path: Path) -> None:
     put(
         tmp_path, *session(A, "h.xplane.pb", under="one/"), *session(A, "h.xplane.pb", under="two/")
     )
@@ -291,7 +291,7 @@ def test_other_runs_are_never_mixed_in(tmp_path: Path) -> None:
     assert hosts_of(find_captures(str(tmp_path))) == [["h0"], ["h1"]]
 
 
-def test_naming_one_of_several_sessions_tells_of_the_others(tmp_path: Path) -> None:
+def test_naming_one_of_several_sessions_notes_the_others(tmp_path: Path) -> None:
     put(tmp_path, *session(A, "h0.trace.json.gz"), *session(B, "h1.trace.json.gz"))
     capture, [note] = resolve(profile_dir=str(tmp_path / "plugins/profile" / B))
     assert hosts_of([capture]) == [["h1"]]
@@ -369,7 +369,7 @@ def test_files_and_folders_are_not_mistaken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [(), ("README.md",), ("notes/deep/x.txt",)])
-def test_a_folder_without_a_profile_says_what_was_looked_for(
+def test_a_folder_without_a_profile_names_what_was_searched_for(
     tmp_path: Path, content: tuple[str, ...]
 ) -> None:
     put(tmp_path, *content)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders_summary import build_summary
-from marin_profile.cli import run
+from marin_profile.cli import progress, run
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,9 @@ def summary_path(tmp_path: Path) -> Path:
     path = tmp_path / "summary.json"
     path.write_text(build_summary().to_json(), encoding="utf-8")
     return path
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No signs of life, however slow the machine is."""
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 3600.0)

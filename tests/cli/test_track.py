@@ -163,7 +163,7 @@ def test_the_history_gives_the_noise_floor_and_takes_the_capture(
     assert (len(stamps), stamp[-1]) == (5, "Z")
 
 
-def test_a_history_that_cannot_be_read_is_said_before_anything_is_written(
+def test_a_history_that_cannot_be_read_is_reported_before_anything_is_written(
     call: Call, paths: dict[str, Path], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -344,7 +344,7 @@ def test_a_summary_that_contradicts_itself_is_refused():
         compare(BEFORE, BEFORE.model_copy(update={"op_groups": groups}))
 
 
-def test_the_launch_counts_only_where_both_sides_tell_it():
+def test_the_launch_counts_only_where_both_sides_have_it():
     one = capture(steps=1)
     assert one.step_account is not None
     silent = one.step_account.model_copy(

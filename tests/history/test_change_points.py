@@ -17,7 +17,7 @@ def places(values: list[float]) -> list[int]:
 
 
 @pytest.mark.parametrize("count", range(6))
-def test_below_six_values_nothing_is_said(count: int) -> None:
+def test_below_six_values_nothing_is_reported(count: int) -> None:
     assert change_points([0.0, 0.0, 0.0, 1.0, 1.0][:count]) == []
 
 

@@ -168,5 +168,5 @@ def test_unknown_fields_survive() -> None:
         ({"label": "x", "time_basis": "unknown"}, False),
     ],
 )
-def test_when_sameness_can_be_told(changes: dict[str, Any], known: bool) -> None:
+def test_when_sameness_is_known(changes: dict[str, Any], known: bool) -> None:
     assert HistoryRecord(**({"time_basis": "period"} | changes)).configuration.is_known is known

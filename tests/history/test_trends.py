@@ -73,7 +73,7 @@ def test_a_label_stands_for_the_config_which_holds_the_runs_id() -> None:
     assert len(matching_repeats(history(records), summary)) == 1
 
 
-def test_one_capture_is_one_repeat_and_fails_whatever_else_is_said_of_it() -> None:
+def test_one_capture_is_one_repeat_and_fails_whatever_else_is_recorded_of_it() -> None:
     twice = point(1, status="pass", recorded_at_utc="2026-03-01T00:00:00.000000Z")
     assert len(repeats(point(0), point(1), twice)) == 2
     failed = point(1, status="fail", recorded_at_utc="2026-02-01T00:00:00.000000Z")

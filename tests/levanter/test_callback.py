@@ -116,7 +116,7 @@ def test_summary_and_report_are_there_when_training_ends(out, results):
 
 
 @needs_levanter
-def test_the_context_tells_the_steps_outside_the_window_and_the_cost(out):
+def test_the_context_holds_the_steps_outside_the_window_and_the_cost(out):
     (capture,) = captures(out / "clamped")
     context = context_of(capture)
     assert context["window"]["steps"] == [3, 4, 5]
@@ -132,7 +132,7 @@ def test_the_context_tells_the_steps_outside_the_window_and_the_cost(out):
 
 
 @needs_levanter
-def test_the_summary_says_whether_the_window_stands_for_the_run(out):
+def test_the_summary_says_whether_the_window_is_representative(out):
     (capture,) = captures(out / "in_the_middle")
     context = context_of(capture)
     # Judged by the steps before the window, and by five after it; the rest came later.
@@ -194,7 +194,7 @@ def test_each_capture_is_summarised_beside_it(out, results, name):
     ("name", "trigger"),
     [("touched", "on_demand"), ("signalled", "on_demand"), ("slow_steps", "slow_step")],
 )
-def test_the_context_tells_why_there_is_a_capture(out, results, name, trigger):
+def test_the_context_names_why_there_is_a_capture(out, results, name, trigger):
     assert {context_of(capture)["trigger"] for capture in captures(out / name)} == {trigger}
 
 
@@ -214,7 +214,7 @@ def test_a_summarised_capture_is_logged_to_the_runs_tracker(out, results):
 
 
 @needs_levanter
-def test_a_tracker_that_is_down_is_said_in_one_line(out, results):
+def test_a_tracker_that_is_down_is_one_log_line(out, results):
     lines = warnings(results["tracker_down"])
     # One line of Levanter wraps its trackers in one that swallows and says their errors itself.
     assert len(lines) <= 1
@@ -224,7 +224,7 @@ def test_a_tracker_that_is_down_is_said_in_one_line(out, results):
 
 
 @needs_levanter
-def test_a_second_profiler_is_said_in_one_line_per_window(results):
+def test_a_second_profiler_is_one_log_line_per_window(results):
     assert warnings(results["busy"]) == [
         "WARNING steps 3 to 4: not profiled: another profiler is running in this process",
         "WARNING step 5: not profiled: another profiler is running in this process",
@@ -232,7 +232,7 @@ def test_a_second_profiler_is_said_in_one_line_per_window(results):
 
 
 @needs_levanter
-def test_a_profile_that_cannot_be_written_is_said_in_one_line(results):
+def test_a_profile_that_cannot_be_written_is_one_log_line(results):
     (line,) = warnings(results["no_folder"])
     assert line.startswith("WARNING steps 3 to 5: ")
     assert results["no_folder"]["steps"][-1] == 7
@@ -258,7 +258,7 @@ def test_a_window_over_the_end_is_clamped(out, results):
 
 
 @needs_levanter
-def test_a_window_behind_the_end_is_said_and_captures_nothing(out, results):
+def test_a_window_behind_the_end_is_logged_and_captures_nothing(out, results):
     assert captured_steps(out / "late") == []
     (line,) = results["late"]["log"]
     assert line == "WARNING no window will be profiled: training ends with step 7, before step 8"
@@ -277,7 +277,7 @@ def test_data_that_ends_inside_the_window_closes_the_trace(out, results):
 
 
 @needs_levanter
-def test_data_that_ends_before_the_window_is_said(out, results):
+def test_data_that_ends_before_the_window_is_reported(out, results):
     assert captured_steps(out / "data_ends_before") == []
     assert results["data_ends_before"]["log"] == [
         "WARNING nothing was profiled: training did not pass steps 10 to 12"
@@ -318,7 +318,7 @@ def test_a_crash_before_the_summary_says_how_to_make_it(tmp_path):
 
 @needs_levanter
 @pytest.mark.parametrize(("name", "options"), [("full_disk", "size=8k"), ("read_only", "ro")])
-def test_a_disk_that_takes_no_profile_is_said_in_one_line(tmp_path, name, options):
+def test_a_disk_that_takes_no_profile_is_one_log_line(tmp_path, name, options):
     folder = tmp_path / name / "run" / "profiler"
     folder.mkdir(parents=True)
     child = mounted(folder, options, [sys.executable, TRAINING, tmp_path, name])

@@ -158,7 +158,7 @@ def test_captures_meet_behind_a_url(tmp_path):
     assert merged.to_json() == summarize(root).to_json()
 
 
-def test_a_url_that_cannot_be_reached_is_said_and_the_own_summary_is_there(tmp_path):
+def test_a_url_that_cannot_be_reached_is_logged_and_the_own_summary_is_there(tmp_path):
     folder = leave_capture(tmp_path / "process_0", note=context(0, 2))
     shared = "nosuchprotocol://bucket/run"
     gather = Gather(shared, f"{shared}/x", [0, 1], 1)

@@ -211,7 +211,7 @@ def test_jobs_run_one_after_the_other(capture, tmp_path):
     assert [(outcome.job, outcome.problem) for outcome in ended] == [(job, None) for job in todo]
 
 
-def test_a_full_disk_is_said_and_leaves_no_half_output(capture, output_dir):
+def test_a_full_disk_is_reported_and_leaves_no_half_output(capture, output_dir):
     output_dir.mkdir()
     code = (
         "import sys\n"
@@ -228,7 +228,7 @@ def test_a_full_disk_is_said_and_leaves_no_half_output(capture, output_dir):
     assert left == [INGEST_LOG_FILE]
 
 
-def test_a_folder_that_cannot_be_made_is_said(capture, tmp_path):
+def test_a_folder_that_cannot_be_made_is_reported(capture, tmp_path):
     (tmp_path / "file").touch()
     problem = problem_of(ingestions(), Job(capture, tmp_path / "file" / "out"))
     assert problem is not None
@@ -236,7 +236,7 @@ def test_a_folder_that_cannot_be_made_is_said(capture, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["thread", "inline"])
-def test_other_ways_say_what_went_wrong_too(output_dir, tmp_path, how):
+def test_thread_and_inline_report_failures_too(output_dir, tmp_path, how):
     problem = problem_of(ingestions(how=how), Job(tmp_path / "nothing", output_dir))
     assert problem is not None
     assert "NotFoundError" in problem

@@ -92,7 +92,7 @@ def test_what_nobody_waited_for_is_finished_at_exit(loop):
     assert steps(Path(summary)) == ("rollout", [0, 1, 2])
 
 
-def test_a_second_window_inside_is_said_and_does_nothing(loop):
+def test_a_second_window_inside_is_logged_and_does_nothing(loop):
     _, _, _, second, off = loop.told
     assert second == off == "None"
     assert not (loop.folder / "second").exists()

@@ -125,7 +125,7 @@ def without_run(text: str) -> str:
 
 @pytest.mark.long
 @needs_levanter
-def test_a_server_that_refuses_artifacts_is_said_in_one_line(server, tmp_path):
+def test_a_server_that_refuses_artifacts_is_one_log_line(server, tmp_path):
     server.refuse.add("CreateArtifact")
     child = demo(tmp_path, server)
     assert child.returncode == 0, child.stderr[-3000:]
@@ -150,7 +150,7 @@ def test_a_server_that_is_slow_costs_at_most_the_stated_wait(server, tmp_path):
 
 @pytest.mark.long
 @needs_levanter
-def test_a_server_that_goes_down_is_said_in_one_line(server, tmp_path):
+def test_a_server_that_goes_down_is_one_log_line(server, tmp_path):
     server.down_at = "CreateArtifact"
     child = demo(tmp_path, server, "--profiler.ingest_timeout", "60", **FEW_RETRIES)
     assert child.returncode == 0, child.stderr[-3000:]

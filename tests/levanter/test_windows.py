@@ -26,7 +26,7 @@ def test_a_list_of_windows_replaces_the_one_and_every_repeats_it():
     assert plan(config, 10, 1).behind == (12,)
 
 
-def test_a_plan_tells_the_rest_of_a_window_and_the_next_one():
+def test_a_plan_gives_the_rest_of_a_window_and_the_next_one():
     schedule = plan(ProfilerConfig(windows=[Window(4, 3), Window(12, 2)]), 100, 1)
     assert schedule.at(3) is None
     assert schedule.at(5) == range(5, 7)
@@ -65,7 +65,7 @@ def test_which_processes_capture(chosen, expected):
     assert config.capturing(3) == expected
 
 
-def test_slow_steps_are_told_from_the_running_median_and_counted():
+def test_slow_steps_are_found_by_the_running_median_and_counted():
     slow = SlowSteps(factor=3, most=2)
     assert not any(slow.is_slow(seconds) for seconds in (9, 1, 1, 1, 1, 1, 1, 1))
     assert [slow.is_slow(s) for s in (2.9, 3.1, 1, 5, 5, 1)] == [0, 1, 0, 1, 0, 0]

@@ -240,7 +240,7 @@ def test_light_and_heavy_steps(tmp_path):
     assert step_time.steps[25].step_class is None
 
 
-def test_classes_are_told_by_the_period(tmp_path):
+def test_classes_are_found_by_the_period(tmp_path):
     """The work of every other step takes twice as long, but all steps take 200 us."""
     space = Space()
     tpu = space.tpu(0)
@@ -316,7 +316,7 @@ def test_twins_count_once(tmp_path):
     assert "once" in notes
 
 
-def test_a_file_name_that_disagrees_with_the_hostname_is_told(tmp_path):
+def test_a_file_name_that_disagrees_with_the_hostname_is_reported(tmp_path):
     space = training()
     space.hostname = "worker-7"
     space.write(folder_of(tmp_path) / "other.xplane.pb")

@@ -120,7 +120,7 @@ def test_an_export_that_stops_at_a_cap(
         )
 
 
-def test_near_a_cap_a_line_that_ends_early_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_near_a_cap_a_line_that_ends_early_shows_the_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_json, "EXPORT_CAPS", (2000,))
     early = [event("f", str(at), tid="1") for at in range(999)]
     late = [event("g", str(at * 2), tid="2") for at in range(1000)]

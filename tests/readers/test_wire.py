@@ -168,7 +168,7 @@ def test_line_header():
     assert content[display[0] : display[1]] == b"shown"
 
 
-def test_line_header_of_a_damaged_line_tells_where():
+def test_line_header_of_a_damaged_line_gives_the_offset():
     content = number(1, 3) + message(4, b"") + b"\x22\x7fcut"
     line_id, _, _, _, count, broke_at = wire.line_header(buffer(content), 0, len(content))
     assert (line_id, count, broke_at) == (3, 1, 4)
@@ -281,7 +281,7 @@ def test_key_stats_count_only_beside_an_anchor():
     assert scan(content, keys=(3,))["op"] == [0, 1, 1]
 
 
-def test_ops_that_differ_in_a_double_are_told_apart():
+def test_ops_that_differ_in_a_double_are_kept_apart():
     content = b"".join(message(4, number(1, 1) + stat(3, value)) for value in (1.5, 2.5, 1.5))
     assert scan(content, keys=(3,))["op"] == [0, 1, 0]
 
@@ -296,7 +296,7 @@ def test_a_number_that_stands_as_a_reference_is_not_read_as_the_reference():
     assert scan(content, numbers=(3,))["numbers"] == [[MISSING]]
 
 
-def test_a_damaged_event_ends_the_scan_and_tells_where():
+def test_a_damaged_event_ends_the_scan_and_gives_the_offset():
     good = message(4, number(1, 1) + number(2, 5) + number(3, 6))
     bad = message(4, number(1, 1) + b"\x22\x7f")
     found = scan(good + bad + good)

@@ -374,7 +374,7 @@ def test_a_cut_file_keeps_the_planes_before_the_cut():
     assert f"byte {first:,} of {len(whole) - 3:,}" in note
 
 
-def test_a_damaged_line_tells_its_byte_and_keeps_the_others():
+def test_a_damaged_line_names_its_byte_and_keeps_the_others():
     space = Space()
     tpu = space.tpu(0)
     tpu.op("a", 0, 5)

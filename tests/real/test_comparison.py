@@ -77,7 +77,7 @@ def test_replaced_kernels_are_matched_and_named(vllm):
     assert names["psum"].before_ops[0].canonical_name == "all-reduce"
 
 
-def test_the_rest_is_small_and_loose_matches_are_said(vllm):
+def test_the_rest_is_small_and_loose_matches_are_reported(vllm):
     rest, target = vllm.attribution.ops.rest, abs(vllm.target.delta)
     assert abs(rest.delta) <= 0.02 * target
     assert max(rest.before, rest.after) <= 0.02 * target
@@ -91,7 +91,7 @@ def test_the_regions_that_account_for_it(vllm):
     assert "jit(step_fun)=>RowParallelLinear" in top
 
 
-def test_one_step_is_said_to_be_no_statistics(vllm):
+def test_one_step_gives_no_statistics(vllm):
     assert any(caveat.about == "window" for caveat in vllm.comparability.caveats)
     assert {row.statistic for row in vllm.step_time} == {"median"}
 

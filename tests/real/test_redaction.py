@@ -53,7 +53,7 @@ def plain(summary: ProfileSummary) -> Any:
 
 
 @pytest.mark.parametrize(("folder", "name", "secrets"), FILES)
-def test_masked_files_tell_the_same(traces, tmp_path, folder, name, secrets):
+def test_masked_files_give_the_same(traces, tmp_path, folder, name, secrets):
     original = tmp_path / "original" / folder / name
     original.parent.mkdir(parents=True)
     content = unpacked(traces / folder / name)

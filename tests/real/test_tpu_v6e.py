@@ -115,7 +115,7 @@ def test_steps_are_the_executions_of_the_dominant_module(summary):
     assert steps.period.count == 98 or steps.period.count == 99
 
 
-def test_host_offload_is_told_from_on_chip_and_bounded_by_wall_time(summary):
+def test_host_offload_is_kept_apart_from_on_chip_and_bounded_by_wall_time(summary):
     for row in ledgers(summary, "capture").values():
         kinds = row.exposed_transfer_by_kind
         assert set(kinds) == {"host_to_device", "device_to_host"}

@@ -96,7 +96,7 @@ def test_hlo_protos_are_masked_inside():
     assert content == space("xxxxx", "/xxx/x.xx", "x")
 
 
-def test_a_masked_hlo_proto_tells_the_same():
+def test_a_masked_hlo_proto_gives_the_same():
     proto = hlo_proto(computation(1, 1, instruction("add.1", "add", id=1, op_name="jit(f)/add")))
     content = masked(Space("tw003").hlo(7, proto).encode())
     assert read_bytes(content).hlo == {7: read_hlo_proto(np.frombuffer(proto, np.uint8), 0, 999)}

@@ -232,13 +232,13 @@ def test_hostile_names_stay_text() -> None:
     report.encode("utf-8")
 
 
-def test_a_cut_trace_is_said_first() -> None:
+def test_a_cut_trace_comes_first() -> None:
     overview = build_summary().trace_overview.model_copy(update={"suspected_truncation": True})
     found = sections(render_markdown(build_summary(trace_overview=overview)))
     assert found["Coverage and warnings"].startswith("**The trace looks cut")
 
 
-def test_a_warning_is_said_once() -> None:
+def test_a_warning_appears_once() -> None:
     warning = "the file is cut"
     overview = build_summary().trace_overview.model_copy(update={"quality_warnings": [warning]})
     host = build_summary().hosts[0].model_copy(update={"warnings": [warning, "another"]})

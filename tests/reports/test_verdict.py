@@ -85,7 +85,7 @@ def test_advice_is_the_captures_own_and_says_so():
     assert "What to try next" not in sections(page(quiet))
 
 
-def test_noise_floor_label_and_note_are_told():
+def test_noise_floor_label_and_note_are_shown():
     noise = NoiseFloor(num_repeats=5, log_sd=0.0213)
     found = assess([BEFORE], [SLOWER], noise=noise).model_copy(update={"label": "a|<b>"})
     text = render_change(found, compare(BEFORE, SLOWER), SLOWER, note="Compared are these.")
@@ -106,7 +106,7 @@ def test_below_the_answer_stands_only_what_it_does_not_say():
     assert bullets == [f"- {found.reasons[2]}"]
 
 
-def test_what_differs_too_much_is_said_once_in_the_answer():
+def test_what_differs_too_much_appears_once_in_the_answer():
     run = SAME.run_metadata.model_copy(update={"hardware_type": "TPU v4"})
     head = page(SAME.model_copy(update={"run_metadata": run})).split("\n## ")[0]
     assert head.count("Hardware differs: TPU v6 Lite before, TPU v4 after") == 1

@@ -311,7 +311,9 @@ def test_without_an_artifact_the_profiler_folder_of_the_config_is_read(
     assert result.summary.run_metadata.run_id == "folder-run"
 
 
-def test_a_run_without_any_profile_says_where_was_looked(loopback: Loopback, call: Call) -> None:
+def test_a_run_without_any_profile_names_the_places_searched(
+    loopback: Loopback, call: Call
+) -> None:
     start_run("bare").finish()
     result = call("summarize", "--run-target", "loop/proj/bare")
     assert_one_sentence(result, 3, "no jax_profile artifact", "/nowhere/at/all", "--profile-dir")
