@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from builders_xspace import US, Space, computation, hlo_proto, instruction
+from builders_xspace import US, Space, computation, hlo_proto, instruction, summary_of
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.planes import plane_kind
 from marin_profile.events.timeline import Plane
@@ -215,6 +215,28 @@ def test_facts_from_the_hlo_proto_by_program_id():
     assert [fact.kind for fact in facts] == ["all-reduce", "compute"]
     assert [fact.scope_path for fact in facts] == ["jit(f)/m1/x", "jit(f)/m2/x"]
     assert facts[0].replica_group_size == 2
+
+
+def test_kernels_are_what_the_hlo_op_of_their_program_is():
+    """One kernel symbol, launched by ops that two programs name alike, and by one without proto."""
+    space = Space()
+    for program, opcode in ((1, "reduce-scatter"), (2, "all-gather-start")):
+        space.hlo(program, hlo_proto(computation(1, 1, instruction("comm.7", opcode, id=1))))
+    gpu = space.gpu(0)
+    symbol = "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)"
+    gpu.kernel(symbol, 0, 3, hlo_op="comm.7", program_id=1)
+    gpu.kernel(symbol, 3, 5, hlo_op="comm.7", program_id=2)
+    gpu.kernel(symbol, 8, 7, hlo_op="all-to-all.1", program_id=3)
+    gpu.kernel(symbol, 15, 11)
+    gpu.kernel("fusion", 26, 13, hlo_op="comm.7", program_id=4)
+    (row,) = summary_of(space.analyse()).device_ledger
+    assert row.exposed_communication_by_kind == {
+        "reduce-scatter": 3,
+        "all-gather": 5,
+        "all-to-all": 7,
+        "other-collective": 11,
+    }
+    assert row.compute_duration == 13
 
 
 @pytest.mark.parametrize(

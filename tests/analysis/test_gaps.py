@@ -108,19 +108,19 @@ def test_merging_hosts():
 
 
 def test_rounding_of_the_clock_is_noise_in_one_row():
-    """Two gaps of a tick of 1.25 ns, one of 2.001 ns, one of 5 us."""
+    """Gaps of 1.25 ns, of 2 ns, of 2.001 ns and of 5 us."""
     space = ops(
         ("a", 0, 10),
         ("b", 10.00125, 5),
-        ("c", 15.0025, 5),
-        ("d", 20.004501, 5),
-        ("e", 30.004501, 1),
+        ("c", 15.00325, 5),
+        ("d", 20.005251, 5),
+        ("e", 30.005251, 1),
     )
     found = {
         gap.payload: (gap.count, gap.total, gap.longest) for gap in gap_totals(space.devices())
     }
     assert found == {
-        NOISE_ROW: (2, 2_500, 1_250),
+        NOISE_ROW: (2, 3_250, 2_000),
         "d": (1, 2_001, 2_001),
         "e": (1, 5 * US, 5 * US),
     }

@@ -80,6 +80,15 @@ def test_idle_sparse_cores_are_in_no_gap_advice_or_average():
     assert "fusion.1: 31.6 % of op time" in told
 
 
+def test_transfers_of_a_sparse_core_are_its_own():
+    space = Space()
+    space.tpu(0).op("fusion.1", 0, 10, category="loop fusion")
+    space.tpu(0, core="SparseCore 0").op("infeed.1", 0, 10, category="infeed")
+    summary = summary_of(space.analyse())
+    assert summary.transfers == []
+    assert summary.time_breakdown.host.total_duration == 0
+
+
 def test_the_change_is_the_gathers():
     found = compare(decode(offloaded=False), decode(offloaded=True))
     assert found.target.delta == 5 * MS
