@@ -15,6 +15,8 @@ CALM = Findings(
     worst_collective=None,
     host_transfer=0.0,
     worst_transfer=None,
+    device_wait=0.0,
+    worst_wait=None,
     idle=0.0,
     most_delayed=None,
     top_op=None,
@@ -49,6 +51,11 @@ def test_nothing_to_say():
             {"host_transfer": 0.1, "worst_transfer": ("device_to_host", 0.1)},
             ["exposed-host-transfer"],
         ),
+        (
+            {"device_wait": 0.1, "worst_wait": ("on_chip", "copy-done.1", 0.1)},
+            ["exposed-device-wait"],
+        ),
+        ({"device_wait": 0.0999, "worst_wait": ("on_chip", "copy-done.1", 0.0999)}, []),
         ({"idle": 0.2}, ["idle-devices"]),
         ({"idle": 0.19}, []),
         ({"most_delayed": Gaps("fusion", 0.05, 0.01, 7)}, ["gap-before-op"]),
@@ -138,6 +145,9 @@ def test_a_graph_is_no_op_to_optimise():
     }
     told = " ".join(one.title for one in summary.optimization_candidates)
     assert "CudaGraphExec" not in told
+    reasons = {op.name: op.reason for op in summary.coverage.unattributed_ops}
+    assert reasons["CudaGraphExec:7"] == "command buffer (CudaGraphExec:7)"
+    assert reasons["gemm"] == "the event names no HLO op"
 
 
 def test_the_largest_share_comes_first():

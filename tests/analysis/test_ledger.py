@@ -129,6 +129,8 @@ def test_an_operation_that_only_the_async_line_shows_blocks_nothing():
     assert (ledger.compute // US, ledger.idle // US) == (45, 17)
     assert (ledger.exposed_communication, ledger.exposed_transfer) == (0, 0)
     assert ledger.overlapped_communication // US == 10
+    assert in_us(ledger.overlapped_by_kind) == {"all-gather": 10}
+    assert ledger.exposed_by_kind == {"all-gather": 0}
 
 
 def test_asynchronous_compute_in_flight_is_no_compute():

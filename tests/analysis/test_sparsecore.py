@@ -74,10 +74,22 @@ def test_idle_sparse_cores_are_in_no_gap_advice_or_average():
         " ".join((one.title, one.rationale, *one.evidence))
         for one in summary.optimization_candidates
     )
-    assert "gather_offload" not in told
     assert "idle" not in told
-    # Of 190 ms on the TensorCore.
+    assert "delays" not in told
+    # Of 171 ms on the TensorCore.
     assert "fusion.1: 31.6 % of op time" in told
+
+
+def test_the_wait_for_the_sparse_core_comes_first():
+    advice = decode(offloaded=True).optimization_candidates
+    assert [one.candidate_id for one in advice] == ["exposed-device-wait", "dominant-op"]
+    assert advice[0].title == "Wait less for the sparse core"
+    assert advice[0].evidence == [
+        "exposed waits: 36.8 % of device time",
+        "sparsecore: 36.8 % exposed, most of it in gather_offload-done",
+    ]
+    before = decode(offloaded=False).optimization_candidates
+    assert [one.candidate_id for one in before] == ["dominant-op"]
 
 
 def test_transfers_of_a_sparse_core_are_its_own():

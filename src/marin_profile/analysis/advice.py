@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from marin_profile.events.classify import SPARSECORE
+
 # Shares of device time (or ratios) from which a rule speaks.
 EXPOSED_COMMUNICATION = 0.15
 HOST_TRANSFER = 0.10
+DEVICE_WAIT = 0.10
 IDLE = 0.20
 GAP_BEFORE_OP = 0.05
 ONE_OFF = 0.5  # of all gaps before an op: more in one gap is no recurring delay
@@ -59,6 +62,8 @@ class Findings:
     worst_collective: tuple[str, float, float] | None  # kind, exposed share, overlapped share
     host_transfer: float
     worst_transfer: tuple[str, float] | None
+    device_wait: float  # for copies inside and between devices, and for sparse cores
+    worst_wait: tuple[str, str, float] | None  # kind, its largest op, share
     idle: float
     most_delayed: Gaps | None
     top_op: tuple[str, str, float] | None  # compute op: name, scope, share of op time
@@ -156,6 +161,35 @@ def _host_transfer(f: Findings) -> Candidate | None:
             "Start the copy earlier, so that compute covers it (prefetch, double buffering).",
         ),
         f.host_transfer,
+    )
+
+
+def _device_wait(f: Findings) -> Candidate | None:
+    if f.device_wait < DEVICE_WAIT or f.worst_wait is None:
+        return None
+    kind, op, share = f.worst_wait
+    if kind == SPARSECORE:
+        title = "Wait less for the sparse core"
+        suggestions = (
+            "Keep the op on the TensorCore and compare: offloaded it may take longer.",
+            "Schedule it earlier, beside compute that does not need its result.",
+        )
+    else:
+        title = "Hide copies inside and between devices"
+        suggestions = (
+            "Start the copies earlier, beside compute (latency-hiding scheduler, prefetch).",
+            "Avoid them: fuse producer and consumer, or keep one layout.",
+        )
+    return Candidate(
+        "exposed-device-wait",
+        title,
+        "Devices wait for copies or for sparse cores, and no compute covers the wait.",
+        (
+            f"exposed waits: {_percent(f.device_wait)} of device time",
+            f"{kind}: {_percent(share)} exposed, most of it in {op}",
+        ),
+        suggestions,
+        f.device_wait,
     )
 
 
@@ -285,6 +319,7 @@ RULES: tuple[Callable[[Findings], Candidate | None], ...] = (
     _communication,
     _straggler,
     _host_transfer,
+    _device_wait,
     _idle,
     _gap,
     _top_op,

@@ -12,6 +12,7 @@ from marin_profile.assemble.context import CaptureFacts, Context, us
 from marin_profile.assemble.profiling import profiling_notes
 from marin_profile.base.times import PS_PER_US
 from marin_profile.capture.formats import XPLANE, format_named
+from marin_profile.events.classify import GRAPH
 
 COMMAND_BUFFER = "command_buffer"
 UNATTRIBUTED_LIMIT = 100
@@ -60,8 +61,8 @@ def _has_hlo(op: OpTotals) -> bool:
 
 
 def _why_unattributed(op: OpTotals) -> str:
-    if op.facts.hlo_op.startswith(COMMAND_BUFFER):
-        return f"command buffer ({op.facts.hlo_op})"
+    if op.facts.hlo_op.startswith(COMMAND_BUFFER) or op.facts.op_class.base == GRAPH:
+        return f"command buffer ({op.facts.hlo_op or op.facts.name})"
     return "the event names no HLO op"
 
 

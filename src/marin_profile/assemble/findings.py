@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from marin_profile import schema
 from marin_profile.analysis import advice
-from marin_profile.analysis.ledger import HOST_KINDS
+from marin_profile.analysis.ledger import HOST_KINDS, WAIT_KINDS
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import Context
 from marin_profile.events.classify import GROUP_COMPUTE
@@ -52,6 +52,9 @@ def _findings(
     host_transfers = {kind: value for kind, value in transfers.items() if kind in HOST_KINDS}
     worst = _largest(exposed)
     transfer = _largest(host_transfers)
+    wait = _largest(
+        {kind: value for kind, value in transfers.items() if kind in WAIT_KINDS and value}
+    )
     computing = [op for op in context.main_ops if op.facts.group == GROUP_COMPUTE]
     top = min(computing, key=lambda op: (-context.op_time(op), op.rank), default=None)
     gaps = [gap for gap in context.gaps if not gap.is_noise]
@@ -75,6 +78,10 @@ def _findings(
         else (worst[0], worst[1] / window, overlapped.get(worst[0], 0) / window),
         host_transfer=sum(ledger.host for ledger in ledgers) / window,
         worst_transfer=None if transfer is None else (transfer[0], transfer[1] / window),
+        device_wait=sum(ledger.waits for ledger in ledgers) / window,
+        worst_wait=None
+        if wait is None
+        else (wait[0], _largest_op(context, wait[0]), wait[1] / window),
         idle=sum(ledger.idle for ledger in ledgers) / window,
         most_delayed=None
         if gap is None
@@ -96,6 +103,11 @@ def _findings(
         kept_steps=period.count,
         hlo_attributed=coverage.hlo_attributed_share,
     )
+
+
+def _largest_op(context: Context, kind: str) -> str:
+    ops = [op for op in context.main_ops if op.facts.kind == kind]
+    return min(ops, key=lambda op: (-context.op_time(op), op.rank)).facts.name
 
 
 def _wait_for_stragglers(context: Context, devices: list[schema.Straggler]) -> dict[str, int]:

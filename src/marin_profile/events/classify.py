@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 COMPUTE = "compute"
+GRAPH = "graph"  # the base of a GPU graph's one event
 UNKNOWN = "unknown"
 
 COLLECTIVES = (
@@ -118,7 +119,7 @@ NCCL_PREFIX = re.compile(
 XLA_COLLECTIVE = re.compile(r"(?:^|[^A-Za-z])(?P<rest>AllReduce|RaggedAllToAll)KernelImpl")
 NVSHMEM = re.compile(r"^(?:void )?nvshmem", re.IGNORECASE)
 # One event for all kernels of a graph: what it holds is not known.
-GRAPH = re.compile(r"^(?:CudaGraphExec|command_buffer)(?![A-Za-z])")
+GRAPH_EVENT = re.compile(r"^(?:CudaGraphExec|command_buffer)(?![A-Za-z])")
 KERNEL_TRANSFERS = (
     (re.compile(r"^(?:MemcpyH2D|CopyHostToDevice)\b"), HOST_TO_DEVICE),
     (re.compile(r"^(?:MemcpyD2H|CopyDeviceToHost)\b"), DEVICE_TO_HOST),
@@ -250,8 +251,8 @@ def classify_op(
     """
     code = opcode or opcode_of(long_name)
     if is_kernel:
-        if GRAPH.match(name):
-            return OpClass(UNKNOWN, "", "graph", True)
+        if GRAPH_EVENT.match(name):
+            return OpClass(UNKNOWN, "", GRAPH, True)
         found = _hlo_kind_of_kernel(hlo_op, code, wrapped_opcode)
         found = found or _kernel_kind(name, memcpy_details, line_name) or COMPUTE
         return OpClass(found, "", found, False)
