@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marin_profile.base.columns import unique_pairs
+from marin_profile.base.hashing import mix64
 from marin_profile.base.jit import jit
 from marin_profile.events.timeline import Int64s, Timeline
 
@@ -66,9 +66,30 @@ def _consumers(timeline: Timeline) -> _Ends:
     produced, consumed = timeline.produced, timeline.consumed
     types = np.concatenate((produced.types, consumed.types))
     ids = np.concatenate((produced.ids, consumed.ids))
-    known, _, key = unique_pairs(types, ids)
-    size = len(produced)
-    return _Ends(consumed.rows, key[size:], produced.rows, key[:size], len(known))
+    size = 1 << (2 * len(ids)).bit_length()
+    key, keys = _flow_keys(types, ids, np.full(size, -1, np.int64))
+    at = len(produced)
+    return _Ends(consumed.rows, key[at:], produced.rows, key[:at], int(keys))
+
+
+@jit
+def _flow_keys(types, ids, table):
+    """A number for each distinct (type, id), and how many they are; `table` is free (-1) and larger
+    than twice their count."""
+    mask = np.uint64(len(table) - 1)
+    key = np.empty(len(ids), np.int64)
+    count = 0
+    for i in range(len(ids)):
+        at = mix64(np.uint64(ids[i]) ^ mix64(np.uint64(types[i]))) & mask
+        while table[at] >= 0 and (ids[table[at]] != ids[i] or types[table[at]] != types[i]):
+            at = (at + np.uint64(1)) & mask
+        if table[at] < 0:
+            table[at] = i
+            key[i] = count
+            count += 1
+        else:
+            key[i] = key[table[at]]
+    return key, count
 
 
 def _owners(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from marin_profile.base.hashing import mix64
 from marin_profile.base.jit import jit, jit_inline, jit_no_alloc
 from marin_profile.readers.protobuf import WIRE_BYTES, WIRE_FIXED32, WIRE_FIXED64, WIRE_VARINT
 
@@ -121,14 +122,6 @@ def walk(buffer, at, end):
 
 
 @jit_no_alloc
-def mix64(value):
-    """splitmix64's finaliser: spreads 64 bits over 64 bits."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
-
-
-@jit_no_alloc
 def hash_bytes(buffer, at, end):
     """FNV-1a, 64 bit."""
     result = np.uint64(0xCBF29CE484222325)
@@ -179,9 +172,11 @@ def scan_line_events(
     spans = np.zeros((capacity, 2), np.int64)
     counts = np.zeros(6, np.int64)
     counts[BROKE_AT] = BROKEN
+    numbers[:] = MISSING
+    roles = _stat_roles(number_ids, key_ids, anchor_ids)
     while True:
         at = _scan(
-            buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids,
+            buffer, at, end, shift_ps, roles, len(anchor_ids) == 0,
             start, duration, op, numbers, table, keys, spans, counts,
         )  # fmt: skip
         if not counts[FULL]:
@@ -203,6 +198,30 @@ def scan_line_events(
     )
 
 
+# Columns of the table of stats: their id, their slot among the numbers (or -1), a key, an anchor.
+_STAT, _SLOT, _IS_KEY, _IS_ANCHOR = range(4)
+_NO_STAT = np.iinfo(np.int64).max
+
+
+def _stat_roles(number_ids, key_ids, anchor_ids):
+    """What the stats that matter are for, as an open-addressing table by stat id."""
+    roles: dict[int, list[int]] = {}
+    for slot, stat in enumerate(number_ids.tolist()):
+        roles.setdefault(stat, [-1, 0, 0])[0] = slot
+    for stat in key_ids.tolist():
+        roles.setdefault(stat, [-1, 0, 0])[1] = 1
+    for stat in anchor_ids.tolist():
+        roles.setdefault(stat, [-1, 0, 0])[2] = 1
+    size = 1 << (4 * len(roles)).bit_length()
+    table = np.full((size, 4), [_NO_STAT, -1, 0, 0], np.int64)
+    for stat, role in roles.items():
+        at = stat & (size - 1)
+        while table[at, _STAT] != _NO_STAT:
+            at = (at + 1) & (size - 1)
+        table[at] = [stat, *role]
+    return table
+
+
 @jit_no_alloc
 def _fill(table, keys, count):
     for i in range(count):
@@ -211,11 +230,12 @@ def _fill(table, keys, count):
 
 @jit_no_alloc
 def _scan(
-    buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids,
+    buffer, at, end, shift_ps, roles, all_anchored,
     start, duration, op, numbers, table, keys, spans, counts,
 ):  # fmt: skip
     """`scan_line_events` until the end, damage, or a new op without room (FULL); returns where."""
-    slots = len(number_ids)
+    slots = len(numbers)
+    mask = len(roles) - 1
     while at < end:
         number, wire, value, length, behind = field(buffer, at, end)
         if behind < 0:
@@ -231,11 +251,9 @@ def _scan(
         offset = np.int64(0)
         length_ps = np.int64(0)
         occurrences = False
-        anchored = len(anchor_ids) == 0
+        anchored = all_anchored
         first = np.uint64(0)
         second = np.uint64(0)
-        for slot in range(slots):
-            numbers[slot, row] = MISSING
         while inner < stop:
             tag, kind, content, size, inner_next = field(buffer, inner, stop)
             if inner_next < 0:
@@ -269,22 +287,23 @@ def _scan(
                             stat_hash = np.uint64(s_value) + np.uint64(s_tag)
                     else:
                         stat_hash = hash_bytes(buffer, s_value, s_value + s_size)
-                for slot in range(slots):
-                    if number_ids[slot] == stat:
-                        numbers[slot, row] = stat_value
-                for k in range(len(anchor_ids)):
-                    if anchor_ids[k] == stat:
+                place = stat & mask
+                while roles[place, 0] != stat and roles[place, 0] != _NO_STAT:
+                    place = (place + 1) & mask
+                if roles[place, 0] == stat:
+                    if roles[place, 1] >= 0:
+                        numbers[roles[place, 1], row] = stat_value
+                    if roles[place, 3]:
                         anchored = True
-                for k in range(len(key_ids)):
-                    if key_ids[k] == stat:
+                    if roles[place, 2]:
                         salted = mix64(stat_hash + np.uint64(stat) * np.uint64(0x9E3779B97F4A7C15))
                         first += salted
                         second += mix64(salted ^ np.uint64(0xD1B54A32D192ED03))
             inner = inner_next
-        if occurrences:
-            counts[AGGREGATED] += 1
-        elif length_ps < 0:
-            counts[NEGATIVE] += 1
+        if occurrences or length_ps < 0:
+            counts[AGGREGATED if occurrences else NEGATIVE] += 1
+            for slot in range(slots):
+                numbers[slot, row] = MISSING
         else:
             if not anchored:
                 first = np.uint64(0)

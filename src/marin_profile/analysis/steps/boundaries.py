@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.steps.series import Bools, StepSeries
-from marin_profile.base.columns import counts_of, distinct, extent_by, unique_pairs
+from marin_profile.base.columns import extent_by, is_sorted
+from marin_profile.base.jit import jit
 from marin_profile.base.text import plural
 from marin_profile.base.times import PS_PER_NS
 from marin_profile.events.timeline import Int64s
@@ -133,7 +133,8 @@ def _cut_steps(pairs: list[tuple[DeviceOps, Int64s]], used: Bools, remarks: Rema
         return cut
     position = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
     for device, step_of_op in pairs:
-        cut[[0, -1]] |= _cut_edges(device, position[step_of_op], count)
+        step = step_of_op if used.all() else position[step_of_op]
+        cut[[0, -1]] |= _cut_edges(device, step, count)
     for edge, where, what in ((0, "first", "begins in"), (-1, "last", "ends in")):
         if cut[edge]:
             remarks.notes.append(
@@ -145,60 +146,71 @@ def _cut_steps(pairs: list[tuple[DeviceOps, Int64s]], used: Bools, remarks: Rema
 
 def _cut_edges(device: DeviceOps, step: Int64s, count: int) -> tuple[bool, bool]:
     """Whether the first and the last step of a device are cut. `step`: of each op, -1 for none."""
-    rows = np.flatnonzero(step >= 0)
-    if not len(rows):
-        return False, False
-    step, op = step[rows], device.op[rows]
-    first = _first_ops(step, op, count)
-    last = _first_ops(step[::-1], op[::-1], count)
-    edges = (0, count - 1)
-    between = [np.arange(1, count - 1)] * 2 if count > 2 else [np.array([1]), np.array([0])]
-    lacks_ops = _lacks(_counts(step, op, count) > 0, edges, between)
-    lacks_executions = [False, False]
-    if count >= 4 and device.executions is not None:
-        lacks_executions = _lacks(_executions(device, rows, step, count), edges, between)
+    first, last, steps_with, in_first, in_last = _ops_of_steps(
+        _by_step(step), step, device.op, count, int(device.op.max()) + 1
+    )
+    if count == 2:
+        # Each is held to the other.
+        return (
+            bool((in_last & ~in_first).any()) and first[0] != first[1],
+            bool((in_first & ~in_last).any()) and last[1] != last[0],
+        )
+    in_all = steps_with == count - 2
+    lacks = _lack_executions(device, step, count) if count > 3 else (False, False)
     return (
-        lacks_executions[0] or (lacks_ops[0] and first[0] not in first[between[0]]),
-        lacks_executions[1] or (lacks_ops[1] and last[-1] not in last[between[1]]),
+        lacks[0] or (bool((in_all & ~in_first).any()) and first[0] not in first[1:-1]),
+        lacks[1] or (bool((in_all & ~in_last).any()) and last[-1] not in last[1:-1]),
     )
 
 
-def _first_ops(step: Int64s, op: Int64s, count: int) -> Int64s:
-    """The first op of each step; -1 where it has none."""
-    found = np.full(count, -1, np.int64)
-    found[step[::-1]] = op[::-1]
-    return found
+def _by_step(step: Int64s) -> Int64s:
+    """The ops that belong to steps, step by step, in order of time in each."""
+    rows = np.flatnonzero(step >= 0)
+    own = step[rows]
+    return rows if is_sorted(own) else rows[np.argsort(own, kind="stable")]
 
 
-def _counts(step: Int64s, what: Int64s, count: int) -> NDArray[np.int64]:
-    """(steps, distinct values of `what`) how often each step has each."""
-    kinds = distinct(what, int(what.max()) + 1)
-    rank = np.empty(int(kinds[-1]) + 1, np.int64)
-    rank[kinds] = np.arange(len(kinds))
-    cells: NDArray[np.int64] = counts_of(step * len(kinds) + rank[what], count * len(kinds))
-    return cells.reshape(count, len(kinds))
+@jit
+def _ops_of_steps(rows, step, op, count, ops):
+    """Of each step the first and the last op (-1: none); of each op in how many of the steps
+    between the first and the last it is, and whether it is in those."""
+    first = np.full(count, -1, np.int64)
+    last = np.full(count, -1, np.int64)
+    steps_with = np.zeros(ops, np.int64)
+    latest = np.full(ops, -1, np.int64)
+    in_first = np.zeros(ops, np.bool_)
+    in_last = np.zeros(ops, np.bool_)
+    for row in rows:
+        own, what = step[row], op[row]
+        if first[own] < 0:
+            first[own] = what
+        last[own] = what
+        if own == 0:
+            in_first[what] = True
+        elif own == count - 1:
+            in_last[what] = True
+        elif latest[what] != own:
+            latest[what] = own
+            steps_with[what] += 1
+    return first, last, steps_with, in_first, in_last
 
 
-def _executions(device: DeviceOps, rows: Int64s, step: Int64s, count: int) -> NDArray[np.int64]:
-    """(steps, programs) how often each step executed each."""
+def _lack_executions(device: DeviceOps, step: Int64s, count: int) -> tuple[bool, bool]:
+    """Whether each step between ran more executions of some program than the first (the last)."""
     executions = device.executions
-    assert executions is not None
-    execution = device.execution[rows]
-    inside = execution >= 0
-    steps, distinct_executions, _ = unique_pairs(step[inside], execution[inside])
-    if not len(steps):
-        return np.zeros((count, 0), np.int64)
-    return _counts(steps, executions.key[distinct_executions], count)
-
-
-def _lacks(
-    counts: NDArray[np.generic], edges: tuple[int, int], between: list[Int64s]
-) -> list[bool]:
-    """For each edge whether it has fewer of something than every step between."""
-    return [
-        bool((counts[edge] < counts[others].min(axis=0)).any())
-        for edge, others in zip(edges, between, strict=True)
-    ]
+    if executions is None:
+        return False, False
+    size = len(executions.key)
+    step_of = np.full(size + 1, -1, np.int64)
+    step_of[device.execution] = step
+    step_of = step_of[:size]
+    inside = step_of >= 0
+    programs = len(executions.modules)
+    cells = np.bincount(
+        step_of[inside] * programs + executions.key[inside], minlength=count * programs
+    ).reshape(count, programs)
+    least = cells[1:-1].min(axis=0)
+    return bool((cells[0] < least).any()), bool((cells[-1] < least).any())
 
 
 # --- ops longer than a step --------------------------------------------------------------------
