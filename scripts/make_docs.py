@@ -22,7 +22,8 @@ DOCS = ROOT / "docs"
 PACKAGE = ROOT / "src" / "marin_profile"
 
 SCHEMA_INTRODUCTION = """\
-*Generated from the models by `scripts/make_docs.py`; `marin-profile schema` prints JSON Schema.*
+*Generated from the models by `scripts/make_docs.py`; `marin-profile schema` prints JSON Schema,
+with the units.*
 Null means that the file does not say; fields without a unit are no quantities. Unknown fields
 survive a read-write round trip.""".splitlines()
 

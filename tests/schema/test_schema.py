@@ -119,6 +119,13 @@ def test_every_quantity_has_a_unit() -> None:
     assert bare == NAMES_NOT_QUANTITIES
 
 
+def test_json_schema_names_the_units() -> None:
+    fields = ProfileSummary.model_json_schema()["$defs"]["Collective"]["properties"]
+    assert (fields["duration"]["type"], fields["duration"]["unit"]) == ("number", "us")
+    assert {"type": "number", "unit": "GB/s"} in fields["bus_gbps"]["anyOf"]
+    assert "unit" not in fields["collective"]
+
+
 def numbers_in(annotation: Any) -> set[Any]:
     inner = typing.get_args(annotation)
     return {annotation} if not inner else set().union(*map(numbers_in, inner))

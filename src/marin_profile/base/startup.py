@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -16,6 +17,12 @@ def import_numba() -> None:
         import numba.np.arraymath  # noqa: F401  # the part that asks for SciPy, else at the first call
     finally:
         del sys.modules["scipy"]
+
+
+def skip_pydantic_plugins() -> None:
+    """Let pydantic not look through all installed distributions for plugins, which takes a
+    twentieth of reading a summary. Before pydantic makes its first model."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 _M_MMAP_THRESHOLD = -3

@@ -16,6 +16,10 @@ class Unit(str):
 
     __slots__ = ()
 
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """A quantity's JSON Schema names its unit."""
+        return {**handler(core_schema), "unit": str(self)}
+
 
 Microseconds = Annotated[float, Unit("us")]
 Share = Annotated[float, Unit("share of 1")]

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import click
 
 from marin_profile.base.errors import ProfileError
+from marin_profile.base.startup import skip_pydantic_plugins
 
 # Verb -> its short help: the listing must not load what the verbs need.
 VERBS = {
@@ -90,6 +91,7 @@ def cli(ctx: click.Context) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; exits the process."""
     gc.disable()  # one command and gone: looking for cycles takes a tenth of its time
+    skip_pydantic_plugins()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
