@@ -93,7 +93,7 @@ CASES: dict[str, tuple[ProfileSummary, str]] = {
         "that do not stand out add 200.00 us to the mean",
     ),
     "none of it": (summary(1100.0), "steps that do not stand out add 100.00 us to the mean"),
-    "a shorter mean": (summary(900.0), "steps that do not stand out take 100.00 us from the mean"),
+    "a shorter mean": (summary(900.0), "steps shorter than typical take 100.00 us from the mean"),
     "steps that are not there": (
         summary(1100.0, whole_periods=6),
         "steps that do not stand out and 2 periods that the capture lacks add 100.00 us to the "

@@ -143,7 +143,7 @@ def _rest(summary: ProfileSummary, rest: float) -> str:
     step_time = summary.step_time
     known = step_time.period.count if step_time.period else 0
     lacking = (step_time.whole_periods or 0) - known
-    others = "steps that do not stand out"
+    others = "steps that do not stand out" if rest >= 0 else "steps shorter than typical"
     if lacking > 0:
         others = f"{others} and {plural(lacking, 'period')} that the capture lacks"
     return f"{others} {_adds(rest, of_many=True)}"

@@ -117,7 +117,7 @@ def test_clear_classes_are_found(share, ratio):
         assert sum(found) >= 190, count
 
 
-@pytest.mark.parametrize("count", [6, 10, 15, 50])
+@pytest.mark.parametrize("count", [6, 7, 8, 9, 10, 12, 15, 20, 30, 50])
 def test_the_limit_is_the_quantile_that_it_is_said_to_be(count):
     """Of uniform samples, 0.5 % leave less than the limit at the best split."""
     rng = np.random.default_rng(2)
@@ -128,6 +128,15 @@ def test_the_limit_is_the_quantile_that_it_is_said_to_be(count):
     saved = np.cumsum(logs, axis=1)[:, sizes - 1] ** 2 * (1 / sizes + 1 / (count - sizes))
     left = 1 - saved.max(axis=1) / (logs**2).sum(axis=1)
     assert np.mean(left < classes._most_left(count)) == pytest.approx(0.005, abs=0.0015)
+
+
+def test_the_limit_grows_smoothly_towards_a_quarter():
+    """A wrong entry of the table would make a step; a uniform distribution itself leaves 1/4."""
+    limits = np.array([classes._most_left(count) for count in range(6, 20_000)])
+    growth = np.diff(limits)
+    assert (growth > 0).all()
+    assert growth.max() == growth[:2].max() < 0.01
+    assert limits[-1] == pytest.approx(0.25, abs=0.01)
 
 
 @pytest.mark.parametrize(
