@@ -21,7 +21,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from marin_profile.analysis.collectives.matching import MergedCollectives
+from marin_profile.analysis.collectives.waits import MergedCollectives
 from marin_profile.analysis.device_ops import HostDevices
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.host import HostPart, analyse_host

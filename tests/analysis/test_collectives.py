@@ -2,9 +2,17 @@
 
 import pytest
 
-from builders_xspace import US, Space, collectives_of
+from builders_xspace import (
+    US,
+    Space,
+    collectives_of,
+    computation,
+    hlo_proto,
+    instruction,
+    shape_proto,
+)
 from marin_profile.analysis.collectives.bandwidth import bus_factor
-from marin_profile.analysis.collectives.matching import MergedCollectives, bandwidth
+from marin_profile.analysis.collectives.waits import MergedCollectives, bandwidth
 
 
 @pytest.mark.parametrize(
@@ -174,3 +182,122 @@ def test_wait_is_within_a_group():
     assert (row.group_size, row.wire, row.wait) == (2, 200 * US, 20 * US)
     algorithm, _ = bandwidth(row)
     assert algorithm == pytest.approx(4 * 4000 / 200e-6 / 1e9)
+
+
+def start(kind: str, shape: str, *, category: str = "", size: int = 4) -> int | None:
+    """Bytes of a start that the capture cut off from its done."""
+    space = Space()
+    groups = "replica_groups={{" + ",".join(map(str, range(size))) + "}}"
+    text = f"%x.1 = {shape} {kind}-start(f32[1] %p), {groups}"
+    space.tpu(0).op(f"{kind}-start.1", 0, 5, category=category or f"{kind}-start", long_name=text)
+    return row(space).payload
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "expected"),
+    [
+        # (operands), (results), context: the results are the full tensors.
+        ("all-gather", "(f32[7]{0}, f32[28]{0})", 112),
+        ("all-gather", "((f32[7]{0}, bf16[3]{0}), (f32[28]{0}, bf16[12]{0}))", 112 + 24),
+        ("all-gather", "(f32[7]{0}, f32[28]{0}, u32[], u32[])", 112),
+        # The operands are.
+        ("reduce-scatter", "((f32[28]{0}), f32[7]{0})", 112),
+        ("reduce-scatter", "((f32[28], f32[12]), (f32[7], f32[3]))", 160),
+        ("collective-permute", "(f32[9]{0}, f32[9]{0}, u32[], u32[])", 36),
+        ("all-to-all", "((f32[3], f32[5]), (f32[3], f32[5]), u32[])", 32),
+        # Its result alone, one or several tensors.
+        ("all-reduce", "f32[9]{0}", 36),
+        ("all-reduce", "(f32[9]{0}, bf16[4]{0})", 44),
+        # Which of three is which is not known, nor what an unknown type takes.
+        ("all-gather", "(f32[7], f32[28], f32[28])", None),
+        ("all-gather", "(f32[7], f99[28])", None),
+        ("reduce-scatter", "f32[7]", None),
+    ],
+)
+def test_bytes_of_a_start(kind, shape, expected):
+    assert start(kind, shape) == expected
+
+
+def test_a_generic_async_start_gives_its_operands_too():
+    space = Space()
+    space.hlo(
+        7,
+        hlo_proto(
+            computation(2, 21, instruction("inner", "all-reduce", id=21, groups=[[0, 1, 2]])),
+            computation(1, 11, instruction("begin", "async-start", id=11, calls=[2])),
+        ),
+    )
+    space.tpu(0).op(
+        "begin",
+        0,
+        5,
+        program_id=7,
+        category="async-start",
+        long_name="%begin = ((f32[9]), f32[9], u32[]) async-start(f32[9] %p), calls=%c",
+    )
+    found = row(space)
+    # The groups are those of what it wraps.
+    assert (found.kind, found.payload, found.group_size) == ("all-reduce", 36, 3)
+
+
+@pytest.mark.parametrize("late", ["start", "done"])
+def test_bytes_of_a_pair_wherever_its_shape_stands(late):
+    """A done without a shape takes the bytes of its start, and the group size of either."""
+    space = Space()
+    tpu = space.tpu(0)
+    groups = ", replica_groups={{0,1,2}}"
+    tpu.op(
+        "reduce-scatter-start.1",
+        0,
+        1,
+        category="reduce-scatter-start",
+        long_name="%reduce-scatter-start.1 = ((f32[12]), f32[4]) reduce-scatter-start(f32[12] %p)"
+        + (groups if late == "start" else ""),
+    )
+    tpu.op(
+        "reduce-scatter-done.1",
+        5,
+        1,
+        category="reduce-scatter-done",
+        long_name="%reduce-scatter-done.1 = f32[4] reduce-scatter-done(%reduce-scatter-start.1)"
+        + (groups if late == "done" else ""),
+    )
+    found = row(space)
+    assert (found.count, found.group_size, found.payload) == (1, 3, 48)
+
+
+def test_groups_of_uneven_sizes_have_no_one_size():
+    """{0,1,2} takes 30, 20, 25, {3} 7; no bus factor fits both."""
+    space = Space()
+    for ordinal, duration in enumerate((30, 20, 25, 7)):
+        text = "%x.1 = f32[9] all-reduce(f32[9] %p), replica_groups={{0,1,2},{3}}"
+        space.tpu(ordinal).op("x.1", 0, duration, category="all-reduce", long_name=text)
+    found = row(space)
+    assert (found.group_size, found.groups, found.instances) == (None, 2, 2)
+    assert (found.wire, found.wait) == (67 * US, 15 * US)
+    assert bandwidth(found)[1] is None
+
+
+def test_a_gpu_kernel_is_the_whole_of_its_start():
+    """NCCL's kernel of "all-gather-start.1" waits and moves; no done follows."""
+    space = Space()
+    space.hlo(
+        7,
+        hlo_proto(
+            computation(
+                1,
+                11,
+                instruction("all-gather-start.1", "all-gather-start", id=11, groups=[[0, 1]],
+                            shape=shape_proto(13, parts=[shape_proto(11, 5), shape_proto(11, 10)])),
+            )
+        ),
+    )  # fmt: skip
+    for ordinal, duration in enumerate((40, 25)):
+        space.gpu(ordinal).kernel(
+            "ncclDevKernel_AllGather_RING_LL(x)", 0, duration, program_id=7,
+            hlo_op="all-gather-start.1", module="jit_f",
+        )  # fmt: skip
+    found = row(space)
+    assert (found.count, found.instances, found.members_seen) == (2, 1, 2)
+    assert (found.wire, found.wire_is_upper_bound, found.wait) == (50 * US, False, 15 * US)
+    assert found.payload == 80

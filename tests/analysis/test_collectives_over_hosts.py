@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from builders_xspace import US, Space, collectives_of, summarize_spaces
-from marin_profile.analysis.collectives.matching import CollectiveTotals, bandwidth
+from marin_profile.analysis.collectives.waits import CollectiveTotals, bandwidth
 from marin_profile.schema import straggler_names
 
 ALL_8 = "replica_groups={{0,1,2,3,4,5,6,7}}"

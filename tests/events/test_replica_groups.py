@@ -65,7 +65,7 @@ TWO_HOSTS = on_host(0, 0, 1) + on_host(1, 0, 1)
         (((0, 4), (1, 5), (2, 6), (3, 7)), on_host(0, 0, 1, 2, 3), None),
         # Each host runs a program of its own.
         (((0, 1),), TWO_HOSTS, [(0, 1), (2, 3)]),
-        (((1, 0),), TWO_HOSTS, [(1, 0), (3, 2)]),
+        (((1, 0),), TWO_HOSTS, [(0, 1), (2, 3)]),
         (((0, 1),), on_host(0, 0, 1, 2), None),
         ((), on_host(0, 0, 1), None),
     ],

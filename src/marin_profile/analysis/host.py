@@ -15,7 +15,7 @@ import numpy as np
 from marin_profile.analysis.async_spans import find_spans
 from marin_profile.analysis.breakdown_v1 import older_breakdown
 from marin_profile.analysis.clocks import ClockCheck, host_clock
-from marin_profile.analysis.collectives.instances import HostCollectives, host_collectives
+from marin_profile.analysis.collectives.instances import HostCollectives, HostInstances
 from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
@@ -40,7 +40,6 @@ from marin_profile.analysis.transfers import (
     transfer_totals,
 )
 from marin_profile.base.columns import counts_of
-from marin_profile.base.intervals import Intervals
 from marin_profile.events.timeline import Int64s, Timeline
 
 
@@ -135,7 +134,7 @@ def analyse_host(
     devices: list[DevicePart] = []
     ops: list[OpTotals] = []
     transfers: list[TransferTotals] = []
-    compute: list[Intervals] = []
+    collectives = HostInstances(found, steps, steady)
     terms: list[dict[str, Int64s]] = []
     slow = slow_steps(steps, first)
     begin, end, _ = steps.spans
@@ -143,7 +142,7 @@ def analyse_host(
     in_steps = [device.name for device in found.devices if device.kind != SPARSECORE]
     for device, span in zip(found.devices, spans, strict=True):
         time = DeviceTime(found, device, span)
-        compute.append(time.compute)
+        collectives.add(device, span, time)
         row = in_steps.index(device.name) if device.name in in_steps else 0
         own_periods = period_windows[row] if period_windows else None
         own_window = windows.windows[row] if windows and device.name in in_steps else None
@@ -169,7 +168,7 @@ def analyse_host(
         step_terms=_summed_terms(terms),
         ops=merge_op_totals(ops),
         transfers=merge_transfers(transfers),
-        collectives=host_collectives(found, spans, compute, steps, steady),
+        collectives=collectives.gathered(),
         gaps=gap_totals(found, steady, in_account),
         empty_devices=found.empty_devices,
         lines_not_analysed=found.lines_not_analysed,

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from marin_profile import schema
-from marin_profile.analysis.collectives.matching import (
+from marin_profile.analysis.collectives.matching import HostShare
+from marin_profile.analysis.collectives.stragglers import HostWaits, judge_devices, judge_hosts
+from marin_profile.analysis.collectives.waits import (
     CollectiveTotals,
-    HostShare,
     MergedCollectives,
     bandwidth,
     merge_collectives,
 )
-from marin_profile.analysis.collectives.stragglers import HostWaits, judge_devices, judge_hosts
 from marin_profile.analysis.gaps import GapTotals
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.planes import natural_order

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from marin_profile import schema
-from marin_profile.analysis.collectives.matching import MergedCollectives
+from marin_profile.analysis.collectives.waits import MergedCollectives
 from marin_profile.analysis.gaps import GapTotals
 from marin_profile.analysis.host import DevicePart, HostPart
 from marin_profile.analysis.ledger import Ledger

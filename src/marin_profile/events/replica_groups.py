@@ -131,7 +131,7 @@ def columns_of_pairs(
 
 
 def _places(groups: Groups) -> list[tuple[int, ...]]:
-    """Each id's place in the order of all ids."""
+    """Each id's place in the order of all ids; members of a group in this order."""
     ids = sorted(device for group in groups for device in group)
     place = {device: position for position, device in enumerate(ids)}
-    return [tuple(place[device] for device in group) for group in groups]
+    return [tuple(sorted(place[device] for device in group)) for group in groups]

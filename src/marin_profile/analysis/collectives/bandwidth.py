@@ -6,11 +6,13 @@ shapes do not tell. Algorithm bandwidth = bytes / time, bus = algorithm x factor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.events.shapes import array_bytes
 
+_START = re.compile(r"-start(?:\.\d+)?$")
 _CONTEXTS = ("u32[]", "s32[]")
 _SCATTERED = ("all-gather", "reduce-scatter", "all-to-all")
 _WHOLE = ("collective-permute", "broadcast")
@@ -28,12 +30,17 @@ def bus_factor(kind: str, group_size: int | None) -> float | None:
 def payload_bytes(fact: OpFacts, group_size: int | None) -> int | None:
     """None where the shape is not known (for a reduce-scatter's shard, also where the group size
     is not)."""
-    if fact.op_class.role == "start" and not _gives_result_alone(fact):
+    if _is_start(fact) and not _gives_result_alone(fact):
         return _operands_or_results(fact.shape.split("|"))
     full = _sum(array_bytes(fact.shape))
     if fact.kind == "reduce-scatter":
         return full * group_size if full and group_size else None
     return full or None
+
+
+def _is_start(fact: OpFacts) -> bool:
+    """A GPU's kernel has no role of its own: it is launched for an op that is a start by name."""
+    return fact.op_class.role == "start" or bool(_START.search(fact.hlo_op))
 
 
 def _gives_result_alone(fact: OpFacts) -> bool:

@@ -9,7 +9,7 @@ whole. Times are picoseconds on the host's device clock.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from marin_profile.analysis.async_spans import AsyncSpans, start_of
 from marin_profile.analysis.collectives.bandwidth import payload_bytes
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
+from marin_profile.analysis.ledger import DeviceTime
 from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.analysis.planes import GPU, SPARSECORE
 from marin_profile.analysis.steps.series import StepSeries
@@ -90,33 +91,42 @@ class HostCollectives:
     totals: tuple[KindTotals, ...]
 
 
-def host_collectives(
-    host: HostDevices,
-    spans: Sequence[AsyncSpans],
-    compute: Sequence[Intervals],
-    steps: StepSeries,
-    steady: tuple[int, int] | None,
-) -> HostCollectives:
-    """spans[i] and compute[i] (the union of compute) belong to host.devices[i]."""
-    chosen = np.array([fact.kind in COLLECTIVES for fact in host.facts], np.bool_)
-    if not chosen.any():
-        return HostCollectives((), (), ())
-    described = _Described(host.facts, chosen, spans)
-    step_rows = _step_rows(host, steps)
-    devices: list[DeviceInstances] = []
-    totals: dict[tuple[str, int | None], KindTotals] = {}
-    for device, span, hidden_by, row in zip(host.devices, spans, compute, step_rows, strict=True):
-        on_line = _OnLine(described, device, span, hidden_by)
-        found = _device_instances(described, on_line, steps, row, steady)
-        devices.append(found)
-        for total in _totals(described, on_line, found):
+class HostInstances:
+    """Gathers the executions of a host's devices, one device after the other."""
+
+    def __init__(
+        self, host: HostDevices, steps: StepSeries, steady: tuple[int, int] | None
+    ) -> None:
+        self._steps = steps
+        self._steady = steady
+        self._rows = _step_rows(host, steps)
+        self._described = _Described(host.facts)
+        self._devices: list[DeviceInstances] = []
+        self._totals: dict[tuple[str, int | None], KindTotals] = {}
+
+    def add(self, device: DeviceOps, spans: AsyncSpans, time: DeviceTime) -> None:
+        """Raises AssertionError if the exposed times are not the ledger's."""
+        if not self._described.chosen.any():
+            return
+        on_line = _OnLine(self._described, device, spans, time, self._steady)
+        exposed, expected = int(on_line.exposed.sum()), time.exposed_communication.total
+        if exposed != expected:
+            raise AssertionError(f"exposed collectives {exposed} are not the ledger's {expected}")
+        row = self._rows[device.name]
+        found = _device_instances(self._described, on_line, self._steps, row, self._steady)
+        if len(found.op):
+            self._devices.append(found)
+        for total in _totals(self._described, on_line, found, time.compute):
             key = total.kind, total.group_size
-            totals[key] = _add(totals[key], total) if key in totals else total
-    return HostCollectives(
-        ops=tuple(described.ops),
-        devices=tuple(device for device in devices if len(device.op)),
-        totals=tuple(totals[key] for key in sorted(totals, key=_row_order)),
-    )
+            known = self._totals.get(key)
+            self._totals[key] = total if known is None else _add(known, total)
+
+    def gathered(self) -> HostCollectives:
+        return HostCollectives(
+            ops=tuple(self._described.ops),
+            devices=tuple(self._devices),
+            totals=tuple(self._totals[key] for key in sorted(self._totals, key=_row_order)),
+        )
 
 
 def _row_order(key: tuple[str, int | None]) -> tuple[str, int]:
@@ -134,28 +144,22 @@ def _add(a: KindTotals, b: KindTotals) -> KindTotals:
     )
 
 
-def _step_rows(host: HostDevices, steps: StepSeries) -> list[int | None]:
+def _step_rows(host: HostDevices, steps: StepSeries) -> dict[str, int | None]:
     """Each device's row of the step series; sparse cores have none."""
-    row = 0
-    rows: list[int | None] = []
-    for device in host.devices:
-        takes_part = device.kind != SPARSECORE and steps.linked and row < len(steps.start)
-        rows.append(row if takes_part else None)
-        row += device.kind != SPARSECORE
-    return rows
+    in_steps = [device.name for device in host.devices if device.kind != SPARSECORE]
+    rows = dict(zip(in_steps, range(len(steps.start)), strict=False)) if steps.linked else {}
+    return {device.name: rows.get(device.name) for device in host.devices}
 
 
 class _Described:
     """The ops of a host as CollectiveOps, made when they are first seen."""
 
-    def __init__(
-        self, facts: tuple[OpFacts, ...], chosen: NDArray[np.bool_], spans: Sequence[AsyncSpans]
-    ) -> None:
+    def __init__(self, facts: tuple[OpFacts, ...]) -> None:
         self.facts = facts
-        self.chosen = chosen
+        self.chosen = np.array([fact.kind in COLLECTIVES for fact in facts], np.bool_)
         self.ops: list[CollectiveOp] = []
-        self._in_flight = {op for span in spans for op in distinct(span.op, len(facts)).tolist()}
         self._at: dict[CollectiveOp, int] = {}
+        self._index: dict[tuple[int, str], int] = {}
         starts = {
             (fact.name, fact.module, fact.program_id): index
             for index, fact in enumerate(facts)
@@ -163,23 +167,26 @@ class _Described:
         }
         self._start_of = {
             index: start
-            for index in np.flatnonzero(chosen).tolist()
+            for index in np.flatnonzero(self.chosen).tolist()
             if facts[index].op_class.role == "done"
             and (start := start_of(facts[index], starts)) is not None
         }
         self._done_of = {start: done for done, start in self._start_of.items()}
 
-    def ops_of(self, device_kind: str, facts: Int64s) -> Int32s:
-        """The index of the CollectiveOp of each row of facts."""
+    def ops_of(self, device_kind: str, facts: Int64s, in_flight: Set[int]) -> Int32s:
+        """The index of the CollectiveOp of each row of facts; those `in_flight` are shown so by
+        the async line, whatever they are called."""
         index = np.full(len(self.facts), NOT_KNOWN, np.int32)
         for row in distinct(facts, len(self.facts)).tolist():
-            op = self._describe(row, device_kind)
-            index[row] = self._at.setdefault(op, len(self._at))
-            if len(self._at) > len(self.ops):
-                self.ops.append(op)
+            if (row, device_kind) not in self._index:
+                op = self._describe(row, device_kind, row in in_flight)
+                self._index[row, device_kind] = self._at.setdefault(op, len(self._at))
+                if len(self._at) > len(self.ops):
+                    self.ops.append(op)
+            index[row] = self._index[row, device_kind]
         return index[facts]
 
-    def _describe(self, row: int, device_kind: str) -> CollectiveOp:
+    def _describe(self, row: int, device_kind: str, in_flight: bool) -> CollectiveOp:
         fact = self.facts[self._done_of.get(row, row)]
         start = self.facts[self._start_of.get(self._done_of.get(row, row), row)]
         groups = fact.replica_groups or start.replica_groups
@@ -196,46 +203,49 @@ class _Described:
             groups=groups,
             pairs=fact.source_target_pairs or start.source_target_pairs,
             payload=payload_bytes(start, group_size) if payload is None else payload,
-            in_flight=row in self._in_flight or _is_half(fact, device_kind),
+            in_flight=in_flight or bool(_role(fact, device_kind)),
         )
 
 
-def _is_half(fact: OpFacts, device_kind: str) -> bool:
+def _role(fact: OpFacts, device_kind: str) -> str:
     """A GPU's kernel does the whole work, also if its HLO op is a start."""
-    return bool(fact.op_class.role) and device_kind != GPU
+    return "" if device_kind == GPU else fact.op_class.role
 
 
 class _OnLine:
-    """The executions of collective ops on one device's op line: columns, by start.
-
-    `exposed` is what each adds to the union of those before it and no compute covers, so that it
-    sums to what they leave uncovered together.
-    """
+    """The executions of collective ops on one device's op line: columns, by start. exposed: the
+    time that each owns (see `ownership`); exposed_steady: the part in the steady window."""
 
     def __init__(
-        self, described: _Described, device: DeviceOps, spans: AsyncSpans, hidden_by: Intervals
+        self,
+        described: _Described,
+        device: DeviceOps,
+        spans: AsyncSpans,
+        time: DeviceTime,
+        steady: tuple[int, int] | None,
     ) -> None:
         rows = np.flatnonzero(described.chosen[device.op])
         self.device = device
-        self.hidden_by = hidden_by
         self.spans = spans
         self.span_rows = np.flatnonzero(described.chosen[spans.op])
         self.op = device.op[rows]
         self.start, self.end = device.start[rows], device.end[rows]
         facts = described.facts
-        roles = np.array([_is_half(fact, device.kind) and fact.op_class.role for fact in facts])
+        roles = np.array([_role(fact, device.kind) for fact in facts])
         self.is_start, self.is_done = (roles == "start")[self.op], (roles == "done")[self.op]
+        self.in_flight = {*distinct(spans.op, len(facts)).tolist()}
         self.done_of_span = _places(rows, spans.done_at[self.span_rows])
         paired = np.zeros(len(rows), np.bool_)
         for places in (self.done_of_span, _places(rows, spans.start_at[self.span_rows])):
             paired[places[places >= 0]] = True
         self.alone = np.flatnonzero(~paired & ~self._other_halves(facts, paired))
-        self._first = self.start.copy()
-        if len(rows):
-            reached = np.maximum.accumulate(self.end)
-            self._first[1:] = np.maximum(self.start[1:], reached[:-1])
-        self._last = np.maximum(self._first, self.end)
-        self.exposed = self.exposed_before(np.arange(len(rows)), None)
+        owned = time.owned
+        mine = np.flatnonzero(described.chosen[device.op[owned.owner]])
+        place = _places(rows, owned.owner[mine])
+        self.exposed = sum_by(place, (owned.end - owned.start)[mine], len(rows))
+        self.exposed_steady = self.exposed
+        if steady is not None:
+            self.exposed_steady = sum_by(place, owned.inside(steady)[mine], len(rows))
 
     def _other_halves(
         self, facts: tuple[OpFacts, ...], paired: NDArray[np.bool_]
@@ -245,13 +255,6 @@ class _OnLine:
         kind = np.array([kinds.get(fact.kind, NOT_KNOWN) for fact in facts])[self.op]
         ended = np.unique(kind[self.is_done & ~paired])
         return self.is_start & ~paired & np.isin(kind, ended)
-
-    def exposed_before(self, places: Int64s, end: int | None) -> Int64s:
-        first, last = self._first[places], self._last[places]
-        if end is not None:
-            last = np.minimum(last, end)
-            first = np.minimum(first, last)
-        return last - first - self.hidden_by.covered(first, last)
 
 
 def _places(rows: Int64s, wanted: Int64s) -> Int64s:
@@ -286,15 +289,12 @@ def _device_instances(
     if steady is not None and row is not None:
         kept = (waits_from >= steady[0]) & (waits_from < steady[1])
     exposed = np.zeros(len(op), np.int64)
-    exposed[known] = on_line.exposed[at]
-    if steady is not None:
-        inside = kept[known]
-        exposed[known[inside]] = on_line.exposed_before(at[inside], steady[1])
+    exposed[known] = np.where(kept[known], on_line.exposed_steady[at], on_line.exposed[at])
     order = np.argsort(start, kind="stable")
     return DeviceInstances(
         device=on_line.device.name,
         ordinal=_ordinal(on_line.device.name),
-        op=described.ops_of(on_line.device.kind, op)[order],
+        op=described.ops_of(on_line.device.kind, op, on_line.in_flight)[order],
         unit=_units(steps, row, waits_from)[order],
         start=start[order],
         duration=(end - start)[order],
@@ -323,8 +323,10 @@ def _units(steps: StepSeries, row: int | None, points: Int64s) -> Int32s:
     return units
 
 
-def _totals(described: _Described, on_line: _OnLine, found: DeviceInstances) -> list[KindTotals]:
-    op = described.ops_of(on_line.device.kind, on_line.op)
+def _totals(
+    described: _Described, on_line: _OnLine, found: DeviceInstances, compute: Intervals
+) -> list[KindTotals]:
+    op = described.ops_of(on_line.device.kind, on_line.op, on_line.in_flight)
     exposed = sum_by(op.astype(np.int64), on_line.exposed, len(described.ops))
     keys = [(op.kind, op.group_size) for op in described.ops]
     totals = []
@@ -341,7 +343,7 @@ def _totals(described: _Described, on_line: _OnLine, found: DeviceInstances) -> 
                 count=int(chosen.sum()),
                 duration=int(duration.sum()),
                 exposed=int(exposed[of_key].sum()),
-                overlapped=(in_flight & on_line.hidden_by).total,
+                overlapped=(in_flight & compute).total,
             )
         )
     return totals

@@ -1,27 +1,19 @@
-"""Instances over all hosts: who took part, how long the wire was busy, who waited for whom.
+"""Which executions on the devices of all hosts are one instance.
 
-Contract
-* An instance is one execution of one collective by one group (for a permute by one pair of source
-  and target), matched by program, op and occurrence within steps of equal number; without step
-  numbers by `alignment`. What cannot be matched counts as an instance, but tells of no wait.
-* Wire time is the shortest duration over all members: durations compare without a common clock, and
-  the last to arrive did not wait. Of a start/done pair it is an upper bound, for the wire may be
-  hidden by compute. It is known of whole instances only, all members of which were captured.
-* A member's wait is what it was blocked (in the op, in the done) beyond the member that was blocked
-  least. It ends with the last arrival, so it is booked on that member. With members missing the
-  waits are lower bounds, and nobody is known to have caused them.
+Contract: an instance is one execution of one collective by one group, matched by program, op and
+occurrence within steps of equal number; without step numbers by `alignment`. Members that have an
+op more often in a step than others do not meet those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.analysis.collectives import alignment
-from marin_profile.analysis.collectives.bandwidth import bus_factor
 from marin_profile.analysis.collectives.instances import (
     NOT_KNOWN,
     CollectiveOp,
@@ -29,12 +21,10 @@ from marin_profile.analysis.collectives.instances import (
     HostCollectives,
 )
 from marin_profile.analysis.steps.series import StepSeries
-from marin_profile.base.columns import unique_pairs
-from marin_profile.events.replica_groups import columns_of_groups, columns_of_pairs
+from marin_profile.base.columns import counts_of, unique_pairs
+from marin_profile.events.replica_groups import Groups
 from marin_profile.events.timeline import Int64s
 
-PERMUTE = "collective-permute"
-_FAR = np.iinfo(np.int64).max
 # Labels that no other host has lie this far apart; executions of an op in a unit are fewer than
 # _MOST_OFTEN.
 _APART = 1 << 28
@@ -50,126 +40,141 @@ class HostShare:
     steps: StepSeries
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveTotals:
-    """One (kind, group size) over all devices, the whole capture; picoseconds.
-
-    count: executions on devices. instances, groups, members_seen, wire and wait are None where it
-    is not known who meets whom; members_seen: of the group that was captured least, at its best.
-    payload: bytes of all executions; timed_payload and wire: of the members of whole instances.
-    """
-
-    kind: str
-    group_size: int | None
-    count: int
-    duration: int
-    exposed: int
-    overlapped: int
-    payload: int | None
-    instances: int | None
-    groups: int | None
-    members_seen: int | None
-    timed_payload: int | None
-    wire: int | None
-    wire_is_upper_bound: bool
-    wait: int | None
-    wait_is_lower_bound: bool
-
-
-@dataclass(frozen=True, slots=True)
-class MemberWaits:
-    """One device in the headline window; picoseconds. exposed_*: the part that no compute covers.
-    instances: those it was in with known partners; arrived_last: how many of them it held up;
-    caused_on_host: the wait of devices of its own host that it caused."""
-
-    host: str
-    device: str
-    instances: int
-    arrived_last: int
-    wait: int
-    exposed_wait: int
-    wait_caused: int
-    caused_on_host: int
-    exposed_wait_caused: int
-
-
 @dataclass(frozen=True)
-class MergedCollectives:
-    """rows by duration; members in the order of hosts and devices, empty where nobody's wait is
-    known. exposed_wait: per kind; exposed_wait_caused: per kind, one value per member."""
+class Member:
+    """One device: the number of its host, and its executions."""
 
-    rows: tuple[CollectiveTotals, ...] = ()
-    members: tuple[MemberWaits, ...] = ()
-    exposed_wait: dict[str, int] = field(default_factory=dict)
-    exposed_wait_caused: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    waits_are_lower_bounds: bool = False
-
-
-def bandwidth(row: CollectiveTotals) -> tuple[float | None, float | None]:
-    """(algorithm, bus) in GB/s; None where members are missing. Lower bounds where the wire time is
-    an upper bound."""
-    seen_whole = row.group_size is None or row.members_seen == row.group_size
-    if not row.timed_payload or not row.wire or not seen_whole:
-        return None, None
-    algorithm = row.timed_payload * 1000 / row.wire  # bytes/ps = TB/s
-    factor = bus_factor(row.kind, row.group_size)
-    return algorithm, None if factor is None else algorithm * factor
-
-
-def merge_collectives(shares: Sequence[HostShare], *, steady: bool) -> MergedCollectives:
-    """Join the hosts, which are in the order of their devices' logical ids. `steady`: whether waits
-    per member cover the steady window or the whole capture."""
-    members = [
-        _Member(number, share, device)
-        for number, share in enumerate(shares)
-        for device in share.collectives.devices
-    ]
-    rows = _Rows(shares)
-    waits = _Waits(len(members))
-    units = _unit_labels(shares)
-    for op, parts in _by_op(shares, members):
-        table = _table(parts, members, units)
-        rows.add(op, table, waits, steady)
-    return MergedCollectives(
-        rows=rows.totals(),
-        members=waits.rows(members),
-        exposed_wait=dict(sorted(waits.exposed_by_kind.items())),
-        exposed_wait_caused={
-            kind: tuple(values.tolist()) for kind, values in sorted(waits.caused_by_kind.items())
-        },
-        waits_are_lower_bounds=any(row.wait_is_lower_bound for row in rows.totals()),
-    )
-
-
-@dataclass(frozen=True)
-class _Member:
     host: int
     share: HostShare
     device: DeviceInstances
 
 
-# An op's executions on one device: (member, rows of its columns).
-_Part = tuple[int, Int64s]
+@dataclass(frozen=True)
+class Table:
+    """Ops whose executions the same members share in the same groups: a row per instance that some
+    of the members may have together (per op, label and occurrence), a column per member. NOT_KNOWN
+    where a member has no such execution; payload: bytes of an execution, per row."""
+
+    kind: str
+    group_size: int | None
+    groups: Groups
+    pairs: Groups
+    in_flight: bool
+    payload: Int64s
+    members: Int64s
+    hosts: Int64s
+    ordinals: Int64s
+    start: Int64s
+    duration: Int64s
+    span: Int64s
+    blocked: Int64s
+    exposed: Int64s
+    steady: NDArray[np.bool_]
 
 
-def _by_op(
-    shares: Sequence[HostShare], members: Sequence[_Member]
-) -> list[tuple[CollectiveOp, list[_Part]]]:
-    """Executions by op; of hosts that number their programs alike by program, else by the op's name
-    if each host has one program that holds it."""
-    keys = _global_keys(shares)
-    found: dict[tuple[object, ...], tuple[CollectiveOp, list[_Part]]] = {}
-    for number, member in enumerate(members):
-        order = np.argsort(member.device.op, kind="stable")
-        ops, firsts = np.unique(member.device.op[order], return_index=True)
-        for op, rows in zip(ops.tolist(), np.split(order, firsts[1:]), strict=True):
-            described = member.share.collectives.ops[op]
-            known = found.setdefault(keys[member.host][op], (described, []))
-            known[1].append((number, rows))
-    return [found[key] for key in sorted(found, key=repr)]
+def members_of(shares: Sequence[HostShare]) -> list[Member]:
+    return [
+        Member(number, share, device)
+        for number, share in enumerate(shares)
+        for device in share.collectives.devices
+    ]
+
+
+def tables_of(shares: Sequence[HostShare], members: Sequence[Member]) -> list[Table]:
+    if not members:
+        return []
+    described, numbers_of = _numbered_ops(shares)
+    ops = [numbers_of[member.host][member.device.op] for member in members]
+    labels, occurrences = _places(shares, members, ops)
+    member = np.repeat(np.arange(len(members)), list(map(len, ops)))
+    executions = _Executions(
+        member=member,
+        op=np.concatenate(ops),
+        label=np.concatenate(labels),
+        occurrence=np.concatenate(occurrences),
+        columns={
+            name: np.concatenate([getattr(member.device, name) for member in members])
+            for name in ("start", "duration", "whole", "blocked", "exposed", "steady")
+        },
+    )
+    return [
+        _table(executions, [described[number] for number in numbers], numbers, columns, members)
+        for numbers, columns in _alike(described, executions)
+    ]
+
+
+@dataclass(frozen=True)
+class _Executions:
+    """Of all members; columns by the names of DeviceInstances."""
+
+    member: Int64s
+    op: Int64s
+    label: Int64s
+    occurrence: Int64s
+    columns: dict[str, Int64s]
+
+
+def _table(
+    executions: _Executions,
+    described: Sequence[CollectiveOp],
+    numbers: Sequence[int],
+    columns: Int64s,
+    members: Sequence[Member],
+) -> Table:
+    """`numbers` of the ops, which are described; `columns`: the numbers of the members."""
+    rows = np.flatnonzero(np.isin(executions.op, numbers))
+    op_of_unit, _, unit = unique_pairs(executions.op[rows], executions.label[rows])
+    unit_of_slot, _, slot = unique_pairs(unit, executions.occurrence[rows])
+    column = np.searchsorted(columns, executions.member[rows])
+
+    def filled(name: str) -> Int64s:
+        values = np.full((len(unit_of_slot), len(columns)), NOT_KNOWN, np.int64)
+        values[slot, column] = executions.columns[name][rows]
+        return values
+
+    first = described[0]
+    duration = filled("duration")
+    payload = np.array(
+        [NOT_KNOWN if op.payload is None else op.payload for op in described], np.int64
+    )
+    return Table(
+        kind=first.kind,
+        group_size=first.group_size,
+        groups=first.groups,
+        pairs=first.pairs,
+        in_flight=first.in_flight,
+        payload=payload[np.searchsorted(numbers, op_of_unit[unit_of_slot])],
+        members=columns,
+        hosts=np.array([members[number].host for number in columns.tolist()], np.int64),
+        ordinals=np.array(
+            [members[number].device.ordinal for number in columns.tolist()], np.int64
+        ),
+        start=filled("start"),
+        duration=duration,
+        span=np.where(filled("whole") == 1, duration, NOT_KNOWN),
+        blocked=filled("blocked"),
+        exposed=filled("exposed"),
+        steady=filled("steady") == 1,
+    )
+
+
+def _numbered_ops(shares: Sequence[HostShare]) -> tuple[list[CollectiveOp], list[Int64s]]:
+    """The ops of all hosts, and per host the number of each of its ops among them."""
+    at: dict[tuple[object, ...], int] = {}
+    described: list[CollectiveOp] = []
+    numbers: list[Int64s] = []
+    for share, keys in zip(shares, _global_keys(shares), strict=True):
+        for op, key in zip(share.collectives.ops, keys, strict=True):
+            if at.setdefault(key, len(at)) == len(described):
+                described.append(op)
+        numbers.append(np.array([at[key] for key in keys], np.int64))
+    return described, numbers
 
 
 def _global_keys(shares: Sequence[HostShare]) -> list[list[tuple[object, ...]]]:
+    """An op is the same on two hosts by its program's id where they number their programs alike,
+    else by its name and module if each host has one such program."""
+
     def base(op: CollectiveOp) -> tuple[object, ...]:
         partners = (op.groups, op.pairs)
         return (op.kind, op.group_size or 0, op.name, op.module, op.device_kind, hash(partners))
@@ -191,7 +196,89 @@ def _global_keys(shares: Sequence[HostShare]) -> list[list[tuple[object, ...]]]:
     ]
 
 
-# --- which execution is which ------------------------------------------------------------------
+def _alike(
+    described: Sequence[CollectiveOp], executions: _Executions
+) -> list[tuple[list[int], Int64s]]:
+    """Numbers of ops that one table can hold, ascending, with the members that ran them."""
+    ops, members, _ = unique_pairs(executions.op, executions.member)
+    _, firsts = np.unique(ops, return_index=True)
+    found: dict[tuple[object, ...], tuple[list[int], Int64s]] = {}
+    taking_part = np.split(members, firsts[1:])
+    for number, own in zip(ops[firsts].tolist(), taking_part, strict=True):
+        op = described[number]
+        key = (op.kind, op.group_size, op.groups, op.pairs, op.in_flight, own.tobytes())
+        found.setdefault(key, ([], own))[0].append(number)
+    return list(found.values())
+
+
+def _places(
+    shares: Sequence[HostShare], members: Sequence[Member], ops: Sequence[Int64s]
+) -> tuple[list[Int64s], list[Int64s]]:
+    """For each execution a label, and which one it is there: executions of one op with the same
+    label and occurrence are the same. In steps the label tells the unit, and how often the member
+    has the op in it."""
+    units = _unit_labels(shares)
+    if units is None:
+        return _aligned_places(members, ops)
+    labels, occurrences = [], []
+    for member, op in zip(members, ops, strict=True):
+        unit = units[member.host][member.device.unit]
+        pairs, _, place = unique_pairs(op, unit)
+        count = counts_of(place, len(pairs))
+        labels.append(unit * _MOST_OFTEN + count[place])
+        occurrences.append(_rank_in(place, count))
+    return labels, occurrences
+
+
+def _rank_in(place: Int64s, count: Int64s) -> Int64s:
+    """For each row which of the rows of its place it is."""
+    order = np.argsort(place, kind="stable")
+    rank = np.empty(len(place), np.int64)
+    rank[order] = np.arange(len(place)) - (np.cumsum(count) - count)[place[order]]
+    return rank
+
+
+def _aligned_places(
+    members: Sequence[Member], ops: Sequence[Int64s]
+) -> tuple[list[Int64s], list[Int64s]]:
+    size = 1 + max(int(op.max()) for op in ops)
+    counts = [counts_of(op, size) for op in ops]
+    occurrences = [_rank_in(op, count) for op, count in zip(ops, counts, strict=True)]
+    labels = [np.zeros(len(op), np.int64) for op in ops]
+    one_host = len({member.host for member in members}) == 1
+    for number in range(size):
+        taking_part = [at for at, count in enumerate(counts) if count[number]]
+        if one_host and len({int(counts[at][number]) for at in taking_part}) == 1:
+            continue
+        rows = [np.flatnonzero(ops[at] == number) for at in taking_part]
+        parts = [(members[at], own) for at, own in zip(taking_part, rows, strict=True)]
+        for at, own, shift in zip(taking_part, rows, _shifts(parts), strict=True):
+            labels[at][own] = 0 if shift is not None else 1 + at
+            occurrences[at][own] += shift or 0
+    return labels, occurrences
+
+
+def _shifts(parts: Sequence[tuple[Member, Int64s]]) -> list[int | None]:
+    """By how much each member's first execution lies behind that of the longest sequence."""
+    ends = [member.device.start[rows] + member.device.duration[rows] for member, rows in parts]
+    hosts = [member.host for member, _ in parts]
+    longest: dict[int, int] = {}
+    for at, host in enumerate(hosts):
+        if host not in longest or len(ends[at]) > len(ends[longest[host]]):
+            longest[host] = at
+    reference = max(longest.values(), key=lambda at: (len(ends[at]), -at))
+    between = {
+        host: 0 if at == reference else alignment.shift_between(ends[reference], ends[at])
+        for host, at in longest.items()
+    }
+    shifts: list[int | None] = []
+    for at, host in enumerate(hosts):
+        own, base, outside = ends[at], ends[longest[host]], between[host]
+        # Devices of one host are captured together: as many executions are the same ones.
+        alike = len(own) == len(base)
+        inside = 0 if alike else alignment.shift_between(base, own, one_clock=True)
+        shifts.append(None if inside is None or outside is None else inside + outside)
+    return shifts
 
 
 def _unit_labels(shares: Sequence[HostShare]) -> list[Int64s] | None:
@@ -239,325 +326,3 @@ def _step_ends(share: HostShare) -> Int64s:
         np.maximum.at(last, device.unit[inside] // 2, end[inside])
     of_ops = np.where(share.steps.present, share.steps.end, 0).max(axis=0)
     return np.where(last > 0, last, of_ops)
-
-
-@dataclass
-class _Table:
-    """One op: a row per instance that some members may share, a column per member that ran it.
-    NOT_KNOWN where a member has no such execution."""
-
-    members: Int64s
-    hosts: Int64s
-    ordinals: Int64s
-    start: Int64s
-    duration: Int64s
-    span: Int64s
-    blocked: Int64s
-    exposed: Int64s
-    steady: NDArray[np.bool_]
-
-
-def _table(
-    parts: Sequence[_Part], members: Sequence[_Member], units: list[Int64s] | None
-) -> _Table:
-    label, occurrence = _places(parts, members, units)
-    column = np.repeat(np.arange(len(parts)), [len(rows) for _, rows in parts])
-    slots, _, slot = unique_pairs(label, occurrence)
-    shape = (len(slots), len(parts))
-
-    def fill(name: str) -> Int64s:
-        values = np.full(shape, NOT_KNOWN, np.int64)
-        values[slot, column] = np.concatenate(
-            [getattr(members[number].device, name)[rows] for number, rows in parts]
-        )
-        return values
-
-    whole, duration = fill("whole") == 1, fill("duration")
-    numbers = [number for number, _ in parts]
-    return _Table(
-        members=np.array(numbers, np.int64),
-        hosts=np.array([members[number].host for number in numbers], np.int64),
-        ordinals=np.array([members[number].device.ordinal for number in numbers], np.int64),
-        start=fill("start"),
-        duration=duration,
-        span=np.where(whole, duration, NOT_KNOWN),
-        blocked=fill("blocked"),
-        exposed=fill("exposed"),
-        steady=fill("steady") == 1,
-    )
-
-
-def _places(
-    parts: Sequence[_Part], members: Sequence[_Member], units: list[Int64s] | None
-) -> tuple[Int64s, Int64s]:
-    """For each execution a label and its occurrence there. In steps the label tells the unit and
-    how often the member has the op in it: only members that have it equally often meet."""
-    labels, occurrences = [], []
-    shifts = _shifts(parts, members) if units is None else [0] * len(parts)
-    for (number, rows), shift in zip(parts, shifts, strict=True):
-        member = members[number]
-        if units is None:
-            labels.append(np.full(len(rows), 0 if shift is not None else 1 + number, np.int64))
-            occurrences.append(np.arange(len(rows)) + (shift or 0))
-            continue
-        unit = units[member.host][member.device.unit[rows]]
-        order = np.argsort(unit, kind="stable")
-        _, inverse, count = np.unique(unit, return_inverse=True, return_counts=True)
-        occurrence = np.empty(len(rows), np.int64)
-        occurrence[order] = np.arange(len(rows)) - (np.cumsum(count) - count)[inverse[order]]
-        labels.append(unit * _MOST_OFTEN + count[inverse])
-        occurrences.append(occurrence)
-    return np.concatenate(labels), np.concatenate(occurrences)
-
-
-def _shifts(parts: Sequence[_Part], members: Sequence[_Member]) -> list[int | None]:
-    """By how much each member's first execution lies behind that of the longest sequence."""
-    ends = [_ends(members[number].device, rows) for number, rows in parts]
-    hosts = [members[number].host for number, _ in parts]
-    longest: dict[int, int] = {}
-    for at, host in enumerate(hosts):
-        if host not in longest or len(ends[at]) > len(ends[longest[host]]):
-            longest[host] = at
-    reference = max(longest.values(), key=lambda at: (len(ends[at]), -at))
-    between = {
-        host: 0 if at == reference else alignment.shift_between(ends[reference], ends[at])
-        for host, at in longest.items()
-    }
-    shifts: list[int | None] = []
-    for at, host in enumerate(hosts):
-        own, base, outside = ends[at], ends[longest[host]], between[host]
-        # Devices of one host are captured together: as many executions are the same ones.
-        alike = len(own) == len(base)
-        inside = 0 if alike else alignment.shift_between(base, own, one_clock=True)
-        shifts.append(None if inside is None or outside is None else inside + outside)
-    return shifts
-
-
-def _ends(device: DeviceInstances, rows: Int64s) -> Int64s:
-    return device.start[rows] + device.duration[rows]
-
-
-# --- what an instance tells --------------------------------------------------------------------
-
-
-@dataclass
-class _Row:
-    kind: str
-    group_size: int | None
-    payload: int | None = 0
-    groups_known: bool = True
-    instances: int = 0
-    groups: int = 0
-    members_seen: int | None = None
-    timed_payload: int | None = 0
-    wire: int | None = None
-    wire_is_upper_bound: bool = False
-    wait: int | None = None
-    wait_is_lower_bound: bool = False
-
-
-class _Rows:
-    def __init__(self, shares: Sequence[HostShare]) -> None:
-        self._shares = shares
-        self._rows: dict[tuple[str, int | None], _Row] = {}
-
-    def add(self, op: CollectiveOp, table: _Table, waits: _Waits, steady: bool) -> None:
-        row = self._rows.setdefault((op.kind, op.group_size), _Row(op.kind, op.group_size))
-        executions = int((table.duration >= 0).sum())
-        row.payload = _plus(row.payload, op.payload, executions)
-        captured = list(zip(table.hosts.tolist(), table.ordinals.tolist(), strict=True))
-        permutes = op.kind == PERMUTE and bool(op.pairs)
-        find = columns_of_pairs if permutes else columns_of_groups
-        groups = find(op.pairs if permutes else op.groups, captured)
-        if groups is None:
-            row.groups_known = False
-            row.wait_is_lower_bound = True
-            return
-        for size in sorted({len(group) for group in groups}):
-            place = np.array([group for group in groups if len(group) == size], np.int64)
-            found = _Found(table, place)
-            self._count(row, op, found)
-            if not permutes:
-                waits.add(op.kind, found, steady)
-                _add_wait(row, found)
-        if permutes:
-            neighbours = _Found(table, _neighbours(groups, len(captured)), of_each=True)
-            waits.add(op.kind, neighbours, steady)
-            _add_wait(row, neighbours)
-
-    def _count(self, row: _Row, op: CollectiveOp, found: _Found) -> None:
-        row.instances += int(found.exists.sum())
-        row.groups = max(row.groups, len(found.place))
-        if found.members_seen is not None:
-            seen = (found.members_seen, row.members_seen)
-            row.members_seen = min(one for one in seen if one is not None)
-        whole = int(found.timed.sum()) * found.size
-        if whole:
-            row.wire = (row.wire or 0) + int(found.wire[found.timed].sum()) * found.size
-            row.timed_payload = _plus(row.timed_payload, op.payload, whole)
-            row.wire_is_upper_bound |= op.in_flight
-
-    def totals(self) -> tuple[CollectiveTotals, ...]:
-        sums: dict[tuple[str, int | None], list[int]] = {}
-        for share in self._shares:
-            for total in share.collectives.totals:
-                values = sums.setdefault((total.kind, total.group_size), [0, 0, 0, 0])
-                own = (total.count, total.duration, total.exposed, total.overlapped)
-                sums[total.kind, total.group_size] = [
-                    a + b for a, b in zip(values, own, strict=True)
-                ]
-        merged = [
-            _total(self._rows[key], *values) for key, values in sums.items() if key in self._rows
-        ]
-        return tuple(sorted(merged, key=lambda row: (-row.duration, row.kind, row.group_size or 0)))
-
-
-def _total(row: _Row, count: int, duration: int, exposed: int, overlapped: int) -> CollectiveTotals:
-    return CollectiveTotals(
-        kind=row.kind,
-        group_size=row.group_size,
-        count=count,
-        duration=duration,
-        exposed=exposed,
-        overlapped=overlapped,
-        payload=row.payload,
-        instances=row.instances if row.groups_known else None,
-        groups=row.groups if row.groups_known else None,
-        members_seen=row.members_seen if row.groups_known else None,
-        timed_payload=row.timed_payload,
-        wire=row.wire,
-        wire_is_upper_bound=row.wire_is_upper_bound,
-        wait=row.wait,
-        wait_is_lower_bound=row.wait is not None and row.wait_is_lower_bound,
-    )
-
-
-def _add_wait(row: _Row, found: _Found) -> None:
-    row.wait_is_lower_bound |= not found.tells_all
-    if found.told.any():
-        row.wait = (row.wait or 0) + int(found.wait.sum())
-
-
-def _plus(total: int | None, each: int | None, count: int) -> int | None:
-    return None if total is None or each is None else total + each * count
-
-
-def _neighbours(pairs: Iterable[tuple[int, ...]], count: int) -> Int64s:
-    """Per device that sends or receives: itself, then those it waits for, filled up with itself."""
-    partners: dict[int, set[int]] = {}
-    for source, target in pairs:
-        partners.setdefault(source, set()).add(target)
-        partners.setdefault(target, set()).add(source)
-    rows = [[device, *sorted(others - {device})] for device, others in sorted(partners.items())]
-    width = max(map(len, rows))
-    return np.array([[*row, *[row[0]] * (width - len(row))] for row in rows], np.int64)
-
-
-class _Found:
-    """The instances of one op by groups of one size: arrays (row, group), or (row, group, member).
-
-    place: (groups, size) columns of the table, -1 for members that were not captured. of_each: a
-    group is the first member and its partners, and only the first member's wait is meant.
-    """
-
-    def __init__(self, table: _Table, place: Int64s, *, of_each: bool = False) -> None:
-        self.table = table
-        self.place = place
-        self.size = place.shape[1]
-        captured = place >= 0
-        span = np.where(captured, table.span[:, place], NOT_KNOWN)
-        blocked = np.where(captured, table.blocked[:, place], NOT_KNOWN)
-        present = captured & (table.duration[:, place] >= 0)
-        matches = self._matches(present, of_each)
-        self.exists = present.any(axis=2)
-        seen = np.where(matches, present.sum(axis=2), self.exists)
-        best = seen.max(axis=0)
-        self.members_seen = None if of_each or not len(best) else int(best.min())
-        self.wire = np.where(span >= 0, span, _FAR).min(axis=2)
-        self.timed = matches & (span >= 0).all(axis=2)
-        # Whose wait is known: at least two members that were blocked.
-        waited = blocked >= 0
-        self.told = matches & ((waited.sum(axis=2) >= 2) | (self.size == 1)) & self.exists
-        least = np.where(waited, blocked, _FAR)
-        self.last = least.argmin(axis=2)
-        self.complete = self.told & waited.all(axis=2)
-        wait = blocked - least.min(axis=2)[:, :, None]
-        self.wait = np.where(waited & self.told[:, :, None], wait, 0)
-        self.meant = self.told[:, :, None] & present
-        if of_each:
-            self.wait[:, :, 1:] = 0
-            self.meant[:, :, 1:] = False
-        self.tells_all = bool((self.complete | ~self.exists).all())
-
-    def _matches(self, present: NDArray[np.bool_], of_each: bool) -> NDArray[np.bool_]:
-        """Members on one clock must be in it at the same time."""
-        table, place = self.table, self.place
-        start, end = table.start[:, place], (table.start + table.duration)[:, place]
-        meet = np.ones(present.shape[:2], np.bool_)
-        for right in range(1, self.size):
-            left = 0 if of_each else right - 1
-            one_clock = (table.hosts[place[:, left]] == table.hosts[place[:, right]]) & (
-                (table.span[:, place[:, left]] >= 0) & (table.span[:, place[:, right]] >= 0)
-            )
-            apart = (start[:, :, left] > end[:, :, right]) | (start[:, :, right] > end[:, :, left])
-            meet &= ~(one_clock & present[:, :, left] & present[:, :, right] & apart)
-        return meet
-
-
-class _Waits:
-    """Sums per member, in the headline window."""
-
-    def __init__(self, members: int) -> None:
-        def zeros() -> Int64s:
-            return np.zeros(members, np.int64)
-
-        self.instances, self.arrived_last = zeros(), zeros()
-        self.wait, self.exposed_wait = zeros(), zeros()
-        self.caused, self.caused_on_host, self.exposed_caused = zeros(), zeros(), zeros()
-        self.exposed_by_kind: dict[str, int] = {}
-        self.caused_by_kind: dict[str, Int64s] = {}
-
-    def add(self, kind: str, found: _Found, steady: bool) -> None:
-        if not found.told.any() or found.size < 2:
-            return
-        table, place = found.table, found.place
-        counted = found.meant & (table.steady[:, place] | (not steady))
-        wait = np.where(counted, found.wait, 0)
-        exposed = np.minimum(wait, np.maximum(table.exposed[:, place], 0))
-        member = np.broadcast_to(table.members[place], wait.shape)
-        np.add.at(self.instances, member, counted)
-        np.add.at(self.wait, member, wait)
-        np.add.at(self.exposed_wait, member, exposed)
-        self.exposed_by_kind[kind] = self.exposed_by_kind.get(kind, 0) + int(exposed.sum())
-        last = np.take_along_axis(member, found.last[:, :, None], axis=2)[:, :, 0]
-        hosts = table.hosts[place]
-        host_of_last = np.take_along_axis(
-            np.broadcast_to(hosts, wait.shape), found.last[:, :, None], axis=2
-        )
-        of_all, of_exposed = wait.sum(axis=2), exposed.sum(axis=2)
-        of_host = np.where(hosts == host_of_last, wait, 0).sum(axis=2)
-        known = found.complete & counted.any(axis=2)
-        caused = self.caused_by_kind.setdefault(kind, np.zeros(len(self.wait), np.int64))
-        np.add.at(self.arrived_last, last[known], of_all[known] > 0)
-        np.add.at(self.caused, last[known], of_all[known])
-        np.add.at(self.caused_on_host, last[known], of_host[known])
-        np.add.at(self.exposed_caused, last[known], of_exposed[known])
-        np.add.at(caused, last[known], of_exposed[known])
-
-    def rows(self, members: Sequence[_Member]) -> tuple[MemberWaits, ...]:
-        if not self.instances.any():
-            return ()
-        return tuple(
-            MemberWaits(
-                host=member.share.host,
-                device=member.device.device,
-                instances=int(self.instances[number]),
-                arrived_last=int(self.arrived_last[number]),
-                wait=int(self.wait[number]),
-                exposed_wait=int(self.exposed_wait[number]),
-                wait_caused=int(self.caused[number]),
-                caused_on_host=int(self.caused_on_host[number]),
-                exposed_wait_caused=int(self.exposed_caused[number]),
-            )
-            for number, member in enumerate(members)
-        )

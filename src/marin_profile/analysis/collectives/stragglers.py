@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marin_profile.analysis.collectives.matching import MemberWaits
+from marin_profile.analysis.collectives.waits import MemberWaits
 
 STANDS_OUT = 3.5
 FLOOR = 0.01
