@@ -301,3 +301,18 @@ def test_a_gpu_kernel_is_the_whole_of_its_start():
     assert (found.count, found.instances, found.members_seen) == (2, 1, 2)
     assert (found.wire, found.wire_is_upper_bound, found.wait) == (50 * US, False, 15 * US)
     assert found.payload == 80
+
+
+def test_groups_that_never_meet_are_not_what_the_order_of_devices_says():
+    """By the order of devices 0 and 1 meet, and 2 and 3; in truth 0 and 2 are in it together at
+    0-40, 1 and 3 at 100-140."""
+    space = Space()
+    text = "%x.1 = f32[9] all-reduce(f32[9] %p), replica_groups={{0,1},{2,3}}"
+    for ordinal, at in enumerate((0, 100, 0, 100)):
+        for again in range(5):
+            space.tpu(ordinal).op(
+                "x.1", at + 1000 * again, 40, category="all-reduce", long_name=text
+            )
+    found = row(space)
+    assert (found.instances, found.members_seen, found.wait) == (None, None, None)
+    assert bandwidth(found) == (None, None)

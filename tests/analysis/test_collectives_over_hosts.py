@@ -6,8 +6,19 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from builders_xspace import US, Space, collectives_of, summarize_spaces
+from builders_xspace import (
+    US,
+    Space,
+    collectives_of,
+    computation,
+    hlo_proto,
+    instruction,
+    summarize_spaces,
+)
 from marin_profile.analysis.collectives.waits import CollectiveTotals, bandwidth
+from marin_profile.capture.sources import resolve
+from marin_profile.pipeline import SummarizeOptions, read_host, summarize, summarize_capture
+from marin_profile.pipeline.host_parts import decode_host, encode_host
 from marin_profile.schema import straggler_names
 
 ALL_8 = "replica_groups={{0,1,2,3,4,5,6,7}}"
@@ -428,3 +439,73 @@ def test_permutes_across_hosts_and_with_members_missing():
     alone = row(first)
     assert (alone.instances, alone.members_seen, alone.wait) == (None, None, None)
     assert bandwidth(alone) == (None, None)
+
+
+# --- through files and processes ---------------------------------------------------------------
+
+
+def test_parts_of_hosts_go_through_bytes(tmp_path):
+    """What the process that merges gets from the others gives the same summary."""
+    whole = summarize_spaces(tmp_path, *slow_host_job())
+    capture, _ = resolve(profile_dir=str(tmp_path))
+    made = {"tool_version": "1", "warmup_steps": 1}
+    known = {
+        file.path: decode_host(encode_host(read_host(file, SummarizeOptions()), **made), **made)
+        for file in capture.hosts
+    }
+    assert summarize_capture(capture, known=known) == whole
+    assert whole.straggler_hosts[0].is_straggler
+
+
+def test_windows_one_execution_apart_through_the_pipeline(tmp_path):
+    """Steps 10 and 14 are not shared; the collectives in them still count, as executions of which
+    half the members are missing."""
+    first = {step: [(step - 9) * 10 + 1, (step - 9) * 10 + 3] for step in range(10, 14)}
+    second = {step: [(step - 9) * 10, (step - 9) * 10 + 7] for step in range(11, 15)}
+    groups = "replica_groups={{0,1,2,3}}"
+    summary = summarize_spaces(
+        tmp_path, host(first, groups=groups), host(second, groups=groups, offset=500)
+    )
+    (found,) = summary.collectives
+    assert (found.instances, found.count, found.members_seen) == (5, 16, 4)
+    assert found.algorithm_gbps == pytest.approx(3 * BYTES / 90e-6 / 1e9)
+    assert (found.wait_duration, found.wait_is_lower_bound) == (3 * 11 + 2 + 7, True)
+    # Of the shared steps 11, 12 and 13 two are kept.
+    assert [one.instances for one in summary.stragglers] == [2, 2, 2, 2]
+
+
+def test_the_order_of_hosts_is_that_of_their_numbers(tmp_path):
+    """host-2 comes before host-10: groups of two neighbours are on one host each."""
+    below = tmp_path / "plugins" / "profile" / "2026_01_02_03_04_05"
+    groups = "replica_groups={{0,3},{1,2}}"
+    for name, stays in (("host-10", (5, 9)), ("host-2", (30, 20))):
+        host(dict.fromkeys(range(2), stays), groups=groups).write(below / f"{name}.xplane.pb")
+    (found,) = summarize(tmp_path).collectives
+    # {0,3} is 30 and 9, {1,2} is 20 and 5.
+    assert found.wait_duration == 2 * (21 + 15)
+
+
+# --- beside compute ----------------------------------------------------------------------------
+
+
+def test_only_exposed_wait_counts_against_communication(tmp_path):
+    """NCCL kernels of 100 and 30 us on a stream of their own; compute hides 60 of the first and
+    all of the second."""
+    space = Space()
+    space.hlo(
+        7, hlo_proto(computation(1, 1, instruction("ar", "all-reduce", id=1, groups=[[0, 1]])))
+    )
+    for ordinal, (stay, hidden) in enumerate(((100, 60), (30, 30))):
+        gpu = space.gpu(ordinal)
+        gpu.kernel("ncclDevKernel_AllReduce_Sum_f32", 200 - stay, stay, stream="Stream #2",
+                   hlo_op="ar", module="jit_f", program_id=7)  # fmt: skip
+        gpu.kernel("gemm", 200 - stay, hidden, stream="Stream #1")
+    summary = summarize_spaces(tmp_path, space)
+    (found,) = summary.collectives
+    assert (found.exposed_duration, found.overlapped_duration) == (40, 90)
+    assert found.wait_duration == 70
+    late, punctual = summary.stragglers
+    assert (late.wait_caused, late.exposed_wait_caused) == (70, 40)
+    assert (punctual.wait, punctual.exposed_wait) == (70, 40)
+    exposed = sum(row.exposed_communication_duration for row in summary.device_ledger)
+    assert exposed == 40

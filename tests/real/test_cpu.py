@@ -27,6 +27,30 @@ def test_84_ops_on_each_device(summary):
     assert sum(group.count for group in summary.op_groups) == 8 * 84
 
 
+def test_twelve_all_reduces_of_all_devices(summary):
+    """96 executions of 1,334,072.792 us; what exceeds the shortest of each eight is waiting."""
+    (row,) = summary.collectives
+    assert (row.count, row.instances, row.groups, row.members_seen) == (96, 12, 1, 8)
+    assert (row.duration, row.exposed_duration) == (1_334_072.792, 1_334_072.792)
+    assert (row.wait_duration, row.wait_is_lower_bound) == (516_243.488, False)
+    assert row.bytes == 96 * 512 * 512 * 4
+    wire = row.duration - row.wait_duration
+    assert row.algorithm_gbps == pytest.approx(row.bytes / wire / 1000)
+    assert row.bus_gbps == pytest.approx(row.algorithm_gbps * 1.75)
+
+
+def test_devices_that_share_processors_wait_for_each_other_in_turn(summary):
+    """Eight devices on two processors: long waits, no straggler."""
+    assert len(summary.stragglers) == 8
+    assert sum(one.arrived_last for one in summary.stragglers) == 11
+    waits = sum(one.wait for one in summary.stragglers)
+    assert waits == pytest.approx(sum(one.wait_caused for one in summary.stragglers))
+    assert 0.3 < waits / 1_334_072.792 < 0.4
+    assert not any(one.is_straggler for one in summary.stragglers)
+    assert summary.straggler_hosts == []
+    assert "straggler" not in {one.candidate_id for one in summary.optimization_candidates}
+
+
 @pytest.mark.parametrize(
     ("device", "window", "psum", "compute", "idle"),
     [

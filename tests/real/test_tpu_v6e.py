@@ -237,3 +237,12 @@ def test_compute_is_bound_by_memory_and_is_a_small_part_of_the_time(summary):
     shares = {part["name"]: part["share_of_device_time"] for part in program["device_time"]}
     assert 0.02 < shares["compute, bound by memory"] < 0.04
     assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_partners_on_the_host_that_was_not_captured_are_unknown(summary):
+    """Groups {0,4}, {1,5}, ... of eight devices, four of which are here: no wait, no bandwidth."""
+    (row,) = summary.collectives
+    assert (row.count, row.duration, row.group_size) == (12, 1_460_345.25875, 2)
+    assert (row.instances, row.members_seen, row.wait_duration) == (None, None, None)
+    assert (row.algorithm_gbps, row.bus_gbps) == (None, None)
+    assert summary.stragglers == []

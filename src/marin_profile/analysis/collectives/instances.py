@@ -33,9 +33,18 @@ _START = re.compile(r"-start((?:\.\d+)?)$")
 
 
 @dataclass(frozen=True, slots=True)
+class Partners:
+    """Which devices meet: groups, or a permute's pairs of source and target."""
+
+    groups: Groups
+    pairs: Groups
+
+
+@dataclass(frozen=True, slots=True)
 class CollectiveOp:
-    """One collective of one program; a pair goes by the name of its done. payload: bytes of the
-    full tensor. in_flight: it runs beside other ops, between a start and a done."""
+    """One collective of one program; a pair goes by the name of its done. partners: index into the
+    host's; payload: bytes of the full tensor; in_flight: it runs beside other ops, between a start
+    and a done."""
 
     kind: str
     name: str
@@ -43,8 +52,7 @@ class CollectiveOp:
     program_id: int | None
     device_kind: str
     group_size: int | None
-    groups: Groups
-    pairs: Groups
+    partners: int
     payload: int | None
     in_flight: bool
 
@@ -86,6 +94,7 @@ class KindTotals:
 
 @dataclass(frozen=True)
 class HostCollectives:
+    partners: tuple[Partners, ...]
     ops: tuple[CollectiveOp, ...]
     devices: tuple[DeviceInstances, ...]
     totals: tuple[KindTotals, ...]
@@ -123,6 +132,7 @@ class HostInstances:
 
     def gathered(self) -> HostCollectives:
         return HostCollectives(
+            partners=tuple(self._described.partners),
             ops=tuple(self._described.ops),
             devices=tuple(self._devices),
             totals=tuple(self._totals[key] for key in sorted(self._totals, key=_row_order)),
@@ -158,6 +168,7 @@ class _Described:
         self.facts = facts
         self.chosen = np.array([fact.kind in COLLECTIVES for fact in facts], np.bool_)
         self.ops: list[CollectiveOp] = []
+        self.partners: dict[Partners, int] = {}
         self._at: dict[CollectiveOp, int] = {}
         self._index: dict[tuple[int, str], int] = {}
         starts = {
@@ -192,6 +203,7 @@ class _Described:
         groups = fact.replica_groups or start.replica_groups
         sizes = {len(group) for group in groups}
         group_size = sizes.pop() if len(sizes) == 1 else None
+        partners = Partners(groups, fact.source_target_pairs or start.source_target_pairs)
         payload = payload_bytes(fact, group_size)
         return CollectiveOp(
             kind=fact.kind,
@@ -200,8 +212,7 @@ class _Described:
             program_id=fact.program_id,
             device_kind=device_kind,
             group_size=group_size,
-            groups=groups,
-            pairs=fact.source_target_pairs or start.source_target_pairs,
+            partners=self.partners.setdefault(partners, len(self.partners)),
             payload=payload_bytes(start, group_size) if payload is None else payload,
             in_flight=in_flight or bool(_role(fact, device_kind)),
         )

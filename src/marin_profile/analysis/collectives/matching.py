@@ -8,7 +8,7 @@ op more often in a step than others do not meet those.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ from marin_profile.analysis.collectives.instances import (
     CollectiveOp,
     DeviceInstances,
     HostCollectives,
+    Partners,
 )
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.base.columns import counts_of, unique_pairs
-from marin_profile.events.replica_groups import Groups
 from marin_profile.events.timeline import Int64s
 
 # Labels that no other host has lie this far apart; executions of an op in a unit are fewer than
@@ -57,8 +57,7 @@ class Table:
 
     kind: str
     group_size: int | None
-    groups: Groups
-    pairs: Groups
+    partners: Partners
     in_flight: bool
     payload: Int64s
     members: Int64s
@@ -83,7 +82,7 @@ def members_of(shares: Sequence[HostShare]) -> list[Member]:
 def tables_of(shares: Sequence[HostShare], members: Sequence[Member]) -> list[Table]:
     if not members:
         return []
-    described, numbers_of = _numbered_ops(shares)
+    partners, described, numbers_of = _numbered_ops(shares)
     ops = [numbers_of[member.host][member.device.op] for member in members]
     labels, occurrences = _places(shares, members, ops)
     member = np.repeat(np.arange(len(members)), list(map(len, ops)))
@@ -97,10 +96,12 @@ def tables_of(shares: Sequence[HostShare], members: Sequence[Member]) -> list[Ta
             for name in ("start", "duration", "whole", "blocked", "exposed", "steady")
         },
     )
-    return [
-        _table(executions, [described[number] for number in numbers], numbers, columns, members)
-        for numbers, columns in _alike(described, executions)
-    ]
+    tables = []
+    for numbers, columns in _alike(described, executions):
+        ops_of_table = [described[number] for number in numbers]
+        meeting = partners[ops_of_table[0].partners]
+        tables.append(_table(executions, ops_of_table, meeting, numbers, columns, members))
+    return tables
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ class _Executions:
 def _table(
     executions: _Executions,
     described: Sequence[CollectiveOp],
+    partners: Partners,
     numbers: Sequence[int],
     columns: Int64s,
     members: Sequence[Member],
@@ -140,8 +142,7 @@ def _table(
     return Table(
         kind=first.kind,
         group_size=first.group_size,
-        groups=first.groups,
-        pairs=first.pairs,
+        partners=partners,
         in_flight=first.in_flight,
         payload=payload[np.searchsorted(numbers, op_of_unit[unit_of_slot])],
         members=columns,
@@ -158,42 +159,45 @@ def _table(
     )
 
 
-def _numbered_ops(shares: Sequence[HostShare]) -> tuple[list[CollectiveOp], list[Int64s]]:
-    """The ops of all hosts, and per host the number of each of its ops among them."""
+def _numbered_ops(
+    shares: Sequence[HostShare],
+) -> tuple[list[Partners], list[CollectiveOp], list[Int64s]]:
+    """The partners and the ops of all hosts, and per host the number of each of its ops."""
+    partners: dict[Partners, int] = {}
+    ops_of = []
+    for share in shares:
+        own = [partners.setdefault(one, len(partners)) for one in share.collectives.partners]
+        ops_of.append([replace(op, partners=own[op.partners]) for op in share.collectives.ops])
     at: dict[tuple[object, ...], int] = {}
     described: list[CollectiveOp] = []
     numbers: list[Int64s] = []
-    for share, keys in zip(shares, _global_keys(shares), strict=True):
-        for op, key in zip(share.collectives.ops, keys, strict=True):
+    for ops, keys in zip(ops_of, _keys(ops_of), strict=True):
+        for op, key in zip(ops, keys, strict=True):
             if at.setdefault(key, len(at)) == len(described):
                 described.append(op)
         numbers.append(np.array([at[key] for key in keys], np.int64))
-    return described, numbers
+    return list(partners), described, numbers
 
 
-def _global_keys(shares: Sequence[HostShare]) -> list[list[tuple[object, ...]]]:
-    """An op is the same on two hosts by its program's id where they number their programs alike,
-    else by its name and module if each host has one such program."""
+def _keys(ops_of: Sequence[Sequence[CollectiveOp]]) -> list[list[tuple[object, ...]]]:
+    """What is equal for the same op on two hosts: its program's id where they number their programs
+    alike, else its name and module if each host has one such program."""
 
     def base(op: CollectiveOp) -> tuple[object, ...]:
-        partners = (op.groups, op.pairs)
-        return (op.kind, op.group_size or 0, op.name, op.module, op.device_kind, hash(partners))
+        return (op.kind, op.group_size, op.name, op.module, op.device_kind, op.partners)
 
     programs: dict[tuple[object, ...], dict[int, set[int | None]]] = {}
-    for number, share in enumerate(shares):
-        for op in share.collectives.ops:
-            programs.setdefault(base(op), {}).setdefault(number, set()).add(op.program_id)
+    for host, ops in enumerate(ops_of):
+        for op in ops:
+            programs.setdefault(base(op), {}).setdefault(host, set()).add(op.program_id)
 
-    def program(op: CollectiveOp, number: int) -> object:
+    def program(op: CollectiveOp, host: int) -> object:
         by_host = list(programs[base(op)].values())
         if all(ids == by_host[0] for ids in by_host):
-            return -1 if op.program_id is None else op.program_id
-        return "" if all(len(ids) == 1 for ids in by_host) else (number, op.program_id)
+            return op.program_id
+        return "" if all(len(ids) == 1 for ids in by_host) else (host, op.program_id)
 
-    return [
-        [(*base(op), program(op, number)) for op in share.collectives.ops]
-        for number, share in enumerate(shares)
-    ]
+    return [[(*base(op), program(op, host)) for op in ops] for host, ops in enumerate(ops_of)]
 
 
 def _alike(
@@ -206,7 +210,7 @@ def _alike(
     taking_part = np.split(members, firsts[1:])
     for number, own in zip(ops[firsts].tolist(), taking_part, strict=True):
         op = described[number]
-        key = (op.kind, op.group_size, op.groups, op.pairs, op.in_flight, own.tobytes())
+        key = (op.kind, op.group_size, op.partners, op.in_flight, own.tobytes())
         found.setdefault(key, ([], own))[0].append(number)
     return list(found.values())
 

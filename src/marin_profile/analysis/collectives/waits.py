@@ -31,6 +31,9 @@ from marin_profile.events.replica_groups import columns_of_groups, columns_of_pa
 from marin_profile.events.timeline import Int64s
 
 PERMUTE = "collective-permute"
+# Of all executions: more in instances whose members were not in them at one time, and the groups
+# are not what the order of devices says.
+MOST_APART = 0.1
 _FAR = np.iinfo(np.int64).max
 
 
@@ -146,17 +149,20 @@ class _Rows:
         executions = (table.duration >= 0).sum(axis=1)
         row.payload = _plus(row.payload, table.payload, executions)
         captured = list(zip(table.hosts.tolist(), table.ordinals.tolist(), strict=True))
-        permutes = table.kind == PERMUTE and bool(table.pairs)
+        partners = table.partners
+        permutes = table.kind == PERMUTE and bool(partners.pairs)
         find = columns_of_pairs if permutes else columns_of_groups
-        groups = find(table.pairs if permutes else table.groups, captured)
-        if groups is None:
+        groups = find(partners.pairs if permutes else partners.groups, captured) or []
+        by_size = [
+            _Found(table, np.array([group for group in groups if len(group) == size], np.int64))
+            for size in sorted({len(group) for group in groups})
+        ]
+        if not groups or sum(found.apart for found in by_size) > MOST_APART * sum(executions):
             row.groups_known = False
             row.wait_is_lower_bound = True
             return
         row.groups = max(row.groups, len(groups))
-        for size in sorted({len(group) for group in groups}):
-            place = np.array([group for group in groups if len(group) == size], np.int64)
-            found = _Found(table, place)
+        for found in by_size:
             _count(row, found)
             if not permutes:
                 waits.add(found, steady)
@@ -254,6 +260,7 @@ class _Found:
         present = captured & (table.duration[:, place] >= 0)
         matches = self._matches(present, of_each)
         self.exists = present.any(axis=2)
+        self.apart = int(present.sum(axis=2)[~matches].sum())
         seen = np.where(matches, present.sum(axis=2), self.exists)
         best = seen.max(axis=0)
         self.members_seen = None if of_each or not len(best) else int(best.min())
