@@ -75,3 +75,15 @@ def test_periods_are_start_to_start(capture):
     _, _, starts = by_hand(capture)
     mean = (starts[-1] - starts[0]) / (len(starts) - 1)
     assert statistics.mean(step.period for step in steps[:-1]) == pytest.approx(mean, rel=0.05)
+
+
+def test_costs_of_what_was_captured(capture):
+    """x [512, 512] by 64 columns, the part by [64, 512]: float32, on each of eight devices."""
+    summary = summarize(capture, hot_op_limit=1000)
+    whole, part = 512 * 512, 512 * 64
+    products = [op for op in summary.hot_ops if op.flops == 2 * 512 * 512 * 64]
+    assert len(products) == 2
+    assert {op.bytes_accessed for op in products} == {4 * (whole + 2 * part)}
+    assert {op.count for op in products} == {8 * 12}
+    assert summary.roofline.coverage == pytest.approx(1.0, abs=0.01)
+    assert summary.roofline.peaks == {}
