@@ -410,7 +410,7 @@ def build_summary(**changes: Any) -> ProfileSummary:
             hfu=0.0955,
             mfu_is_lower_bound=True,
             coverage=0.9,
-            compute_duration=4000.0,
+            compute_duration=4080.0,
             compute_bound_duration=1200.0,
             memory_bound_duration=2400.0,
             by=[

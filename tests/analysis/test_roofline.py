@@ -193,6 +193,16 @@ def test_totals_are_those_of_the_compute_ops_with_known_costs():
     assert Work().coverage is None
 
 
+def test_a_graph_of_kernels_is_time_without_costs():
+    """30 us of a kernel with costs beside 70 us of a graph that may compute."""
+    space = Space()
+    gpu = space.gpu(0)
+    gpu.kernel("dot", 0, 30, flops=1_000, bytes_accessed=1_000)
+    gpu.kernel("CudaGraphExec", 30, 70, flops=1_000, bytes_accessed=1_000)
+    found = whole(space)
+    assert (found.time, found.known_time, found.flops) == (100_000_000, 30_000_000, 1_000)
+
+
 def work(**facts: int) -> Work:
     return replace(
         Work(flops=700, recomputed_flops=200, bytes_accessed=30, time=10, known_time=8), **facts

@@ -4,8 +4,9 @@ Contract
 * rate = flops, or bytes accessed, over self time; utilisation = rate / peak of the plane; bound_by
   = the larger utilisation, where both costs are known. A utilisation above 1 is an error in the
   data: it is named, never reported as a figure, and the op's costs count as unknown.
-* Sums are over compute ops: a wait's duration is no work. A container's own time holds none either,
-  but what no op inside it covers may be work that is not seen: it counts as time without costs.
+* Sums are over compute ops: a wait's duration is no work. What may be work that is not seen counts
+  as time without costs: a container's own time, which no op inside it covers, and ops of unknown
+  kind, such as a GPU's graphs.
 * MFU = flops outside the recompute pass / (time x peak), HFU = all flops / (time x peak). Where ops
   lack costs both are lower bounds; below LEAST_COVERAGE of compute time there are none.
 """
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import SPARSECORE
-from marin_profile.events.classify import GROUP_COMPUTE, family
+from marin_profile.events.classify import GROUP_COMPUTE, GROUP_UNKNOWN, family
 from marin_profile.events.scopes import RECOMPUTE, SEPARATOR
 
 COMPUTE_BOUND, MEMORY_BOUND = "compute", "memory"
@@ -108,7 +109,8 @@ def _larger(compute: float | None, memory: float | None) -> str | None:
 
 @dataclass
 class Work:
-    """What compute ops do in a window, over all devices; picoseconds. time: of all of them;
+    """What compute ops do in a window, over all devices; picoseconds. time: of all of them, and of
+    ops of unknown kind;
     known_time: of those with known costs, whose flops and bytes these are. compute_bound,
     memory_bound: parts of known_time."""
 
@@ -171,11 +173,11 @@ OpWork = tuple[OpTotals, Work]
 
 
 def work_of_ops(ops: Iterable[OpTotals], peaks: Peaks, *, in_periods: bool) -> list[OpWork]:
-    """The compute ops that take time, over whole periods or over the whole capture."""
+    """The ops that compute, or may, and take time, over whole periods or over the whole capture."""
     return [
         (op, _work(op, peaks, in_periods))
         for op in ops
-        if op.facts.group == GROUP_COMPUTE
+        if op.facts.group in (GROUP_COMPUTE, GROUP_UNKNOWN)
         and op.device_kind != SPARSECORE
         and (op.period_exclusive if in_periods else op.exclusive)
     ]
@@ -184,7 +186,8 @@ def work_of_ops(ops: Iterable[OpTotals], peaks: Peaks, *, in_periods: bool) -> l
 def _work(op: OpTotals, peaks: Peaks, in_periods: bool) -> Work:
     time = op.period_exclusive if in_periods else op.exclusive
     rate, costs = op_rate(op, peaks), op.costs
-    if costs.flops is None or costs.bytes_accessed is None or rate.impossible:
+    is_unknown = op.facts.group == GROUP_UNKNOWN or rate.impossible
+    if is_unknown or costs.flops is None or costs.bytes_accessed is None:
         return Work(time=time)
     count = op.period_cost_count if in_periods else op.cost_count
     flops = costs.flops * count

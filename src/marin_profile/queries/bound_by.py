@@ -131,12 +131,14 @@ def device_time_parts(summary: ProfileSummary) -> list[TimePart]:
         name: getattr(time, f"{name}_share")
         for name in ("exposed_communication", "exposed_transfer", "unattributed", "idle")
     }
-    compute = ratio(time.compute_share, roofline.compute_duration) if roofline else None
-    if roofline is None or compute is None:
+    # compute_duration holds the ops of unknown kind too.
+    working = time.compute_share + (time.unattributed_share or 0.0)
+    scale = ratio(working, roofline.compute_duration) if roofline else None
+    if roofline is None or scale is None:
         shares["compute"] = time.compute_share
     else:
-        by_compute = compute * (roofline.compute_bound_duration or 0.0)
-        by_memory = compute * (roofline.memory_bound_duration or 0.0)
+        by_compute = scale * (roofline.compute_bound_duration or 0.0)
+        by_memory = scale * (roofline.memory_bound_duration or 0.0)
         shares["compute, bound by compute"] = by_compute
         shares["compute, bound by memory"] = by_memory
         shares["compute, not known by what"] = max(0.0, time.compute_share - by_compute - by_memory)

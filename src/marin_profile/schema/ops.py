@@ -154,8 +154,9 @@ class Roofline(Record):
     `utilization`: shares of the peaks. `coverage`: the share of compute time whose ops have known
     costs; below 1/2 `bound_by`, `mfu` and `hfu` are null, with the reason. `mfu`: flops of a step
     outside the recompute pass / (mean period x peak x devices); `hfu`: with that pass; both are
-    lower bounds where `mfu_is_lower_bound`. Durations are self time over devices of all compute
-    ops, and of those that each resource bounds; the rest is not known. `by`: the largest rows, if
+    lower bounds where `mfu_is_lower_bound`. Durations are self time over devices of all ops
+    that compute or are of unknown kind, and of those that each resource bounds; the rest is not
+    known. `by`: the largest rows, if
     any op has known costs."""
 
     peaks: dict[str, NamedByKey] = {}
