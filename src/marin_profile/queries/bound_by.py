@@ -43,6 +43,9 @@ CONTRADICTION = CannotAnswer(
 )
 
 
+TERMS_BESIDE_COMPUTE = ("exposed_communication", "exposed_transfer", "unattributed", "idle")
+
+
 class Quantity(Row, frozen=True, kw_only=True):
     name: str
     value: float
@@ -54,12 +57,12 @@ class TimePart(Row, frozen=True, kw_only=True):
 
 
 class BoundRow(Row, frozen=True, kw_only=True, tag_field="record", tag="program"):
-    """Quantities are named with their units; utilisations are shares of the peaks. `largest_part`
-    is that of `device_time`."""
+    """Quantities are named with their units; utilisations are shares of the peaks. `largest_term`
+    of the ledger: where it is not compute, the program waits more than either resource binds it."""
 
     bound_by: str
     coverage: ShareOfComputeTime | None = None
-    largest_part: str | None = None
+    largest_term: str | None = None
     device_time: list[TimePart]
     mfu: Share | None = None
     hfu: Share | None = None
@@ -96,11 +99,10 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         return NO_COSTS
     if roofline.bound_by is None:
         return _why_not(roofline)
-    parts = device_time_parts(summary)
     program = BoundRow.of(
         roofline,
-        largest_part=parts[0].name if parts else None,
-        device_time=parts,
+        largest_term=_largest_term(summary),
+        device_time=device_time_parts(summary),
         utilization=_quantities(roofline.utilization),
         achieved=_quantities(roofline.achieved),
         peaks=_quantities(roofline.peaks),
@@ -127,10 +129,7 @@ def device_time_parts(summary: ProfileSummary) -> list[TimePart]:
     time, roofline = headline_time(summary), summary.roofline
     if time is None or time.compute_share is None:
         return []
-    shares = {
-        name: getattr(time, f"{name}_share")
-        for name in ("exposed_communication", "exposed_transfer", "unattributed", "idle")
-    }
+    shares = {name: getattr(time, f"{name}_share") for name in TERMS_BESIDE_COMPUTE}
     # compute_duration holds the ops of unknown kind too.
     working = time.compute_share + (time.unattributed_share or 0.0)
     scale = ratio(working, roofline.compute_duration) if roofline else None
@@ -144,6 +143,14 @@ def device_time_parts(summary: ProfileSummary) -> list[TimePart]:
         shares["compute, not known by what"] = max(0.0, time.compute_share - by_compute - by_memory)
     ordered = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
     return [TimePart(name=name, share_of_device_time=share) for name, share in ordered if share]
+
+
+def _largest_term(summary: ProfileSummary) -> str | None:
+    time = headline_time(summary)
+    if time is None or time.compute_share is None:
+        return None
+    shares = {name: getattr(time, f"{name}_share") for name in ("compute", *TERMS_BESIDE_COMPUTE)}
+    return min(shares, key=lambda name: (-shares[name], name))
 
 
 def _quantities(values: dict[str, float]) -> list[Quantity]:
