@@ -214,3 +214,5 @@ def test_a_matmul_that_became_a_kernel_is_no_fall_of_its_rate(before, after):
     ]
     assert rows[0].achieved_tflops == pytest.approx(761.2, abs=0.1)
     assert (rows[1].achieved_tflops, rows[1].coverage) == (None, 0.0)
+    assert before.roofline.achieved["teraflops_per_second"] == pytest.approx(688.5, abs=0.1)
+    assert after.roofline.achieved == {}

@@ -8,7 +8,8 @@ Contract
   as time without costs: a container's own time, which no op inside it covers, and ops of unknown
   kind, such as a GPU's graphs.
 * MFU = flops outside the recompute pass / (time x peak), HFU = all flops / (time x peak). Where ops
-  lack costs both are lower bounds; below LEAST_COVERAGE of compute time there are none.
+  lack costs both are lower bounds; below LEAST_COVERAGE of compute time there are none, and no
+  rates: those of the few ops with costs would pass for the whole's.
 """
 
 from __future__ import annotations
@@ -142,15 +143,13 @@ class Work:
 
     @property
     def tflops(self) -> float | None:
-        return self.flops / self.known_time if self.known_time else None
+        return self.flops / self.known_time if self.is_covered else None
 
     @property
     def gbps(self) -> float | None:
-        return self.bytes_accessed * 1000 / self.known_time if self.known_time else None
+        return self.bytes_accessed * 1000 / self.known_time if self.is_covered else None
 
     def bound_by(self, peaks: Peaks) -> str | None:
-        if not self.is_covered:
-            return None
         return _larger(
             _utilisation(self.tflops, peaks.teraflops),
             _utilisation(self.gbps, peaks.hbm_gigabytes),

@@ -95,9 +95,7 @@ class BoundOpRow(OpRow, frozen=True, kw_only=True, tag_field="record", tag="op")
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
     roofline = summary.roofline
-    if roofline is None or not (roofline.achieved or roofline.utilization):
-        return NO_COSTS
-    if roofline.bound_by is None:
+    if roofline is None or roofline.bound_by is None:
         return _why_not(roofline)
     program = BoundRow.of(
         roofline,
@@ -118,9 +116,11 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     )
 
 
-def _why_not(roofline: Roofline) -> CannotAnswer:
-    if roofline.coverage is not None and roofline.coverage < 1 / 2:
+def _why_not(roofline: Roofline | None) -> CannotAnswer:
+    if roofline is not None and roofline.coverage and roofline.coverage < 1 / 2:
         return FEW_COSTS
+    if roofline is None or not roofline.achieved:
+        return NO_COSTS
     return CONTRADICTION if len(roofline.peaks) > 1 else NO_PEAKS
 
 

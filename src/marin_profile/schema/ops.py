@@ -152,12 +152,11 @@ class Roofline(Record):
     """`peaks`: teraflops_per_second, hbm_gigabytes_per_second per device; `achieved`: the same two
     over the self time of the ops with known costs, plus operational_intensity (flops/byte);
     `utilization`: shares of the peaks. `coverage`: the share of compute time whose ops have known
-    costs; below 1/2 `bound_by`, `mfu` and `hfu` are null, with the reason. `mfu`: flops of a step
-    outside the recompute pass / (mean period x peak x devices); `hfu`: with that pass; both are
-    lower bounds where `mfu_is_lower_bound`. Durations are self time over devices of all ops
-    that compute or are of unknown kind, and of those that each resource bounds; the rest is not
-    known. `by`: the largest rows, if
-    any op has known costs."""
+    costs; below 1/2 there are no rates, and `bound_by`, `mfu` and `hfu` are null, with the reason.
+    `mfu`: flops of a step outside the recompute pass / (mean period x peak x devices); `hfu`: with
+    that pass; both are lower bounds where `mfu_is_lower_bound`. Durations are self time over
+    devices of all ops that compute or are of unknown kind, and of those that each resource bounds;
+    the rest is not known. `by`: the largest rows, if any op has known costs."""
 
     peaks: dict[str, NamedByKey] = {}
     achieved: dict[str, NamedByKey] = {}
