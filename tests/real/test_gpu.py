@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from marin_profile.analysis.flows import Spans, steps_of_events
+from marin_profile.readers.xplane import read_xplane
 from real.captures import (
     GPU_CONV,
     GPU_GEMM,
@@ -137,3 +140,28 @@ def test_costs_of_products_by_rocblas(traces: Path):
     assert summary.roofline.coverage == 1.0
     assert summary.roofline.bound_by == "compute"
     assert 0.5 < summary.roofline.utilization["teraflops_per_second"] < 1.0
+
+
+def test_flows_lead_from_each_call_to_its_launches_on_other_threads(traces: Path):
+    """Calls on `python`, by two hops to thread pools, launches on `Host Threads/<tid>` beside
+    these. Each call waits for its devices, so the time of a launch tells the same."""
+    with (traces / GPU_CONV / "tw003.xplane.pb").open("rb") as stream:
+        timeline = read_xplane(stream, path="tw003.xplane.pb")
+    names = np.array([op.name for op in timeline.ops])[timeline.op]
+    lines = np.array([line.name for line in timeline.lines])[timeline.line]
+    calls = np.flatnonzero((names == "PjitFunction(forward_3d_conv)") & (lines == "python"))
+    calls = calls[np.argsort(timeline.start[calls], kind="stable")]
+    # Two events a call, one inside the other.
+    outer = calls[::2]
+    markers = Spans(
+        timeline.start[outer],
+        timeline.start[outer] + timeline.duration[outer],
+        timeline.line[outer].astype(np.int64),
+        np.arange(len(outer)),
+    )
+    rows = timeline.correlation_id.rows
+    launches = rows[np.char.startswith(lines[rows], "Host Threads/")]
+    found = steps_of_events(timeline, markers, launches)
+    by_time = np.searchsorted(markers.start, timeline.start[launches], side="right") - 1
+    assert found.tolist() == by_time.tolist()
+    assert np.bincount(found).tolist() == [47, 46, 47, 47, 47]

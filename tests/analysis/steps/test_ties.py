@@ -144,6 +144,34 @@ def test_an_event_that_waits_in_the_next_marker_does_not_move_what_was_launched_
     assert ms(series.end - series.start) == [[30] * 3]
 
 
+def test_launches_of_eight_gpus_two_hops_away_from_the_markers():
+    """The marker's thread hands the call over (type 14), this hands one task to each device's pool
+    thread (type 5), and the driver's launches are on a third kind of line."""
+    space = Space()
+    host = space.host()
+    gpus = [space.gpu(ordinal) for ordinal in range(8)]
+    for number in range(3):
+        at = 100 * MS * number
+        host.marker(number, at, 2 * MS)
+        host.call("linkage", at + 100, 5, _pt=14, _p=7)
+        host.call("Execute", at + 3 * MS, 2 * MS, line="main/1", _ct=14, _c=7)
+        host.call("hand over", at + 4 * MS, 5, line="main/1", _pt=5, _p=7)
+        for ordinal, gpu in enumerate(gpus):
+            task = at + 6 * MS + 10 * ordinal
+            host.call("task", task, 5 * MS, line=f"pool/{ordinal}", _ct=5, _c=7)
+            for index in range(2):
+                correlation = 100 * number + 10 * ordinal + index
+                host.call(
+                    "launch", task + 100 + index, 1, line=f"Host Threads/{ordinal}",
+                    correlation_id=correlation,
+                )  # fmt: skip
+                gpu.kernel("k", at + (20 + 30 * index) * MS, 30 * MS, correlation=correlation)
+    series = steps(space)
+    assert (series.linked, list(series.numbers), series.doubts) == (True, [0, 1, 2], ())
+    assert ms(series.end - series.start) == [[60] * 3] * 8
+    assert ms(series.boundary) == [[0, 100, 200]] * 8
+
+
 def test_kernels_whose_launches_lie_in_the_time_of_markers_are_theirs_in_any_number():
     space = Space()
     host, gpu = space.host(), space.gpu(0)
