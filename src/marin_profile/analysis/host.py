@@ -114,7 +114,8 @@ def analyse_host(
     `only_steps` are the steps that the other hosts have too."""
     found = find_devices(timeline, host)
     spans = [find_spans(found, device) for device in found.devices]
-    steps = find_steps(found)
+    clock = host_clock(found)
+    steps = find_steps(found, clock)
     if only_steps is not None:
         steps = steps.only(only_steps)
     whole = len(steps.whole)
@@ -187,7 +188,7 @@ def analyse_host(
         doubts=steps.doubts,
         truncated=timeline.truncated,
         slow_steps=explain(found, steps, first, slow, period_terms),
-        clock=host_clock(found),
+        clock=clock,
         has_hlo=bool(timeline.hlo),
         older=older_breakdown(timeline, older_mode) if older_mode else None,
         first_op=min((int(device.start.min()) for device in found.devices), default=0),

@@ -125,6 +125,18 @@ def test_each_device_has_its_own_boundaries():
     assert ms(steps(space).boundary) == [[0, 100], [0, 130]]
 
 
+def test_work_that_started_earlier_may_end_later():
+    """On another stream, of no step: it ends at 95, long after the last op that started."""
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    gpu.kernel("copy", 0, 95 * MS, stream="Stream #2", correlation=9)
+    for number, (at, begin) in enumerate(((0, 10), (60, 97), (160, 170))):
+        host.marker(number, at * MS, 5 * MS)
+        host.call("launch", at * MS + 1, 1, correlation_id=number)
+        gpu.kernel("k", begin * MS, 20 * MS, correlation=number, hlo_op="fusion.1")
+    assert boundaries(space) == [10, 95, 160]
+
+
 def test_boundaries_are_on_the_device_clock():
     """The op's device clock is 7 ms ahead of the event clock on which the marker is."""
     space = Space()

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.steps.boundaries import Membership, Remarks, series_of
@@ -23,14 +24,15 @@ from marin_profile.events.timeline import Int64s, Timeline
 _STEP_NUMBER = re.compile(r"-?[0-9]+")
 
 
-def find_steps(host: HostDevices) -> StepSeries:
+def find_steps(host: HostDevices, clock: ClockCheck | None = None) -> StepSeries:
+    """`clock` is the host's `host_clock`, if that is known already."""
     devices = [device for device in host.devices if device.kind != SPARSECORE]
     if not devices:
         return StepSeries.none()
     remarks = Remarks()
     found = (
         _from_steps_line(host.timeline, devices, remarks)
-        or from_annotations(host, devices, remarks)
+        or from_annotations(host, devices, clock, remarks)
         or _from_programs(devices, remarks)
         or StepSeries.none()
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marin_profile.analysis.clocks import host_clock
+from marin_profile.analysis.clocks import ClockCheck, host_clock
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.steps.annotations import Markers, find_markers
 from marin_profile.analysis.steps.boundaries import Membership, Remarks, series_of
@@ -24,7 +24,7 @@ LEAST_SPAN = 0.5
 
 
 def from_annotations(
-    host: HostDevices, devices: list[DeviceOps], remarks: Remarks
+    host: HostDevices, devices: list[DeviceOps], clock: ClockCheck | None, remarks: Remarks
 ) -> StepSeries | None:
     found = find_markers(host.timeline)
     if not found:
@@ -33,7 +33,7 @@ def from_annotations(
     if tied is None:
         return _without_ties(devices, found, remarks)
     markers = tied.markers
-    clocks_agree = _clocks_agree(host, tied, remarks)
+    clocks_agree = _clocks_agree(clock or host_clock(host), tied, remarks)
     _tell_others(markers, found, remarks)
     members = Membership(
         numbers=tuple(markers.numbers.tolist()),
@@ -43,9 +43,8 @@ def from_annotations(
     return series_of(ANNOTATION, markers.name, devices, members, remarks)
 
 
-def _clocks_agree(host: HostDevices, tied: TiedWork, remarks: Remarks) -> bool:
+def _clocks_agree(clock: ClockCheck, tied: TiedWork, remarks: Remarks) -> bool:
     """Say where they do not: then no time of the host is compared with one of a device."""
-    clock = host_clock(host)
     instead = "so step boundaries are the starts of the steps' first ops"
     if not clock.agrees:
         remarks.doubts.append(f"The clocks of host and device do not agree, {instead}.")
