@@ -265,6 +265,19 @@ def test_only_the_first_or_only_the_last_step_is_cut():
     assert not steps(executions(*whole)).cut.any()
 
 
+def test_ops_that_run_several_times_a_step_count_as_often_as_they_are_missing():
+    """load, then layer three times; the last step has its load only."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(5):
+        at = 100 * MS * index
+        names = ["load", "layer", "layer", "layer"][: 1 if index == 4 else 4]
+        tpu.module("jit_step(1)", at, 20 * MS * len(names))
+        for place, name in enumerate(names):
+            tpu.op(name, at + 20 * MS * place, 20 * MS)
+    assert steps(space).cut.tolist() == [False] * 4 + [True]
+
+
 def test_two_steps_are_held_to_each_other():
     assert steps(executions(range(5, 9), range(9))).cut.tolist() == [True, False]
     assert steps(executions(range(9), range(3))).cut.tolist() == [False, True]
