@@ -449,3 +449,130 @@ def test_a_name_that_is_no_text_is_written_with_escapes(tmp_path: Path) -> None:
 )
 def test_portable_names(path: str, name: str) -> None:
     assert portable_name(path) == name
+
+
+# Folders of processes, ranks and machines
+
+FORMS = ("process_{}", "proc{}", "rank_{}", "pprank_{}", "tp_rank-{}", "worker-{}", "Rank{}")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("layout", ["{}/plugins/profile/S", "plugins/profile/S/{}", "{}"])
+def test_folders_of_processes_are_one_capture(tmp_path: Path, form: str, layout: str) -> None:
+    names = [form.format(number) for number in range(2)]
+    for name in names:
+        put_window(tmp_path, f"{layout.format(name).replace('S', A)}/vm.xplane.pb", 0, 10)
+    [capture] = find_captures(str(tmp_path))
+    assert hosts_of([capture]) == [[f"vm ({name})" for name in names]]
+    assert [host.machine for host in capture.hosts] == ["vm", "vm"]
+    if "S" in layout:
+        assert (capture.stamp, capture.source_path) == (A, f"plugins/profile/{A}")
+
+
+@pytest.mark.parametrize("form", ["host_{}", "node{}"])
+def test_folders_of_machines_name_the_machine(tmp_path: Path, form: str) -> None:
+    for number in range(2):
+        under = f"{form.format(number)}/"
+        put_window(tmp_path, session(A, "vm.xplane.pb", under=under)[0], 0, 10)
+    [capture] = find_captures(str(tmp_path))
+    machines = [f"{form.format(number)}/vm" for number in range(2)]
+    assert [host.machine for host in capture.hosts] == machines
+
+
+def test_names_do_not_depend_on_process_folders_far_above(tmp_path: Path) -> None:
+    names = []
+    for above in ("a/node_7", "b"):
+        for rank in range(2):
+            path = session(A, "vm.xplane.pb", under=f"{above}/rank_{rank}/")[0]
+            put_window(tmp_path, path, 0, 10)
+        [capture] = find_captures(str(tmp_path / above))
+        names.append([(host.host, host.machine) for host in capture.hosts])
+    assert names[0] == names[1] == [("vm (rank_0)", "vm"), ("vm (rank_1)", "vm")]
+
+
+def test_folders_of_two_forms_do_not_mix(tmp_path: Path) -> None:
+    for folder in ("rank_0", "worker_0"):
+        put_window(tmp_path, session(A, "vm.xplane.pb", under=f"{folder}/")[0], 0, 10)
+    assert hosts_of(find_captures(str(tmp_path))) == [["vm"], ["vm"]]
+
+
+@pytest.mark.parametrize("name", ["ranking_1x", "processed_1", "rank_a", "step_1"])
+def test_other_folders_are_no_processes(tmp_path: Path, name: str) -> None:
+    put(tmp_path, f"{name}/vm.xplane.pb")
+    with pytest.raises(NotFoundError):
+        captures_in(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("second", "together"), [((0, 10), True), ((10, 20), True), ((10.5, 20), False)]
+)
+def test_windows_of_processes_decide(
+    tmp_path: Path, second: tuple[float, float], together: bool
+) -> None:
+    put_window(tmp_path, session(A, "vm.xplane.pb", under="rank_0/")[0], 0, 10)
+    put_window(tmp_path, session(A, "vm.xplane.pb", under="rank_1/")[0], *second)
+    assert (len(find_captures(str(tmp_path))) == 1) is together
+
+
+def test_three_ranks_with_one_missing(tmp_path: Path) -> None:
+    for rank in (0, 2):
+        put(tmp_path, *session(A, "vm.trace.json.gz", under=f"rank_{rank}/"))
+    assert hosts_of(find_captures(str(tmp_path))) == [["vm (rank_0)", "vm (rank_2)"]]
+
+
+def test_json_of_ranks_more_than_30_seconds_apart_is_two_captures(tmp_path: Path) -> None:
+    put(tmp_path, *session(A, "vm.trace.json.gz", under="rank_0/"))
+    put(tmp_path, *session(C, "vm.trace.json.gz", under="rank_1/"))
+    assert hosts_of(find_captures(str(tmp_path))) == [["vm"], ["vm"]]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_ranks_that_captured_twice_are_two_captures_though_one_window_reaches_into_the_next(
+    tmp_path: Path, order: tuple[int, int]
+) -> None:
+    """Rank 1 was 2 s late each time: its first window ends after rank 0's second one begins."""
+    early, late = order
+    for rank, shift in ((early, 0), (late, 2)):
+        for stamp, start in ((A, 0), (B, 11)):
+            path = session(stamp, "vm.xplane.pb", under=f"rank_{rank}/")[0]
+            put_window(tmp_path, path, start + shift, start + shift + 10)
+    captures = find_captures(str(tmp_path))
+    assert [capture.stamp for capture in captures] == [A, B]
+    assert hosts_of(captures) == [["vm (rank_0)", "vm (rank_1)"]] * 2
+
+
+def test_a_rank_that_captured_twice_beside_one_that_captured_once(tmp_path: Path) -> None:
+    for stamp, start in ((A, 0), (C, 300)):
+        put_window(tmp_path, session(stamp, "vm.xplane.pb", under="rank_0/")[0], start, start + 10)
+    put_window(tmp_path, session(C, "vm.xplane.pb", under="rank_1/")[0], 301, 310)
+    assert hosts_of(find_captures(str(tmp_path))) == [["vm"], ["vm (rank_0)", "vm (rank_1)"]]
+
+
+def test_a_process_named_alone_is_taken_alone(tmp_path: Path) -> None:
+    for rank in range(2):
+        put_window(tmp_path, f"plugins/profile/{A}/rank_{rank}/vm.xplane.pb", 0, 10)
+    named = tmp_path / "plugins/profile" / A
+    capture, [note] = resolve(profile_dir=str(named / "rank_1"))
+    assert (hosts_of([capture]), capture.stamp) == ([["vm"]], A)
+    assert capture.source_path == f"plugins/profile/{A}/rank_1"
+    assert note == (
+        f"Taken at the same time and left out: rank_0; name {named} to take all of one capture."
+    )
+
+
+@pytest.mark.parametrize("below", ["", "/plugins", f"/plugins/profile/{A}"])
+def test_naming_one_process_tells_of_the_others(tmp_path: Path, below: str) -> None:
+    for rank in range(3):
+        put(tmp_path, *session(A, "vm.trace.json.gz", under=f"rank_{rank}/"))
+    put(tmp_path, *session(A, "vm.trace.json.gz", under="worker_0/"))
+    put(tmp_path, "rank_9/checkpoint.bin")
+    _, [note] = resolve(profile_dir=f"{tmp_path}/rank_1{below}")
+    assert note.startswith(f"Taken at the same time and left out: rank_0, rank_2; name {tmp_path} ")
+
+
+def test_a_run_below_a_folder_named_like_a_process_stands_alone(tmp_path: Path) -> None:
+    for node in range(2):
+        put(tmp_path, *session(A, f"h{node}.trace.json.gz", under=f"node_{node}/run/"))
+    for named in (tmp_path / "node_1" / "run", tmp_path / "node_1"):
+        capture, notes = resolve(profile_dir=str(named))
+        assert (hosts_of([capture]), notes) == ([["h1"]], [])

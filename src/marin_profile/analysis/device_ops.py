@@ -66,6 +66,10 @@ class DeviceOps:
         event_start = self.event_start
         return moved_to_clock(event_start, self.start - event_start, points)
 
+    def to_event_clock(self, points: Int64s) -> Int64s:
+        """Device-clock times on the event clock, by the shift of the op that started last."""
+        return moved_to_clock(self.start, self.event_start - self.start, points)
+
     @property
     def ordinal(self) -> int:
         """3 for "/device:TPU:3"."""

@@ -16,7 +16,7 @@ from marin_profile.analysis.async_spans import find_spans
 from marin_profile.analysis.breakdown_v1 import older_breakdown
 from marin_profile.analysis.clocks import ClockCheck, host_clock
 from marin_profile.analysis.collectives.instances import HostCollectives, HostInstances
-from marin_profile.analysis.device_ops import DeviceOps
+from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.ledger import DeviceTime, Ledger
@@ -64,7 +64,9 @@ class HostPart:
     the reading of the numbers.
     step_terms: ledger terms per step, summed over devices; older: buckets of an older breakdown
     basis, if one was asked for; slow_steps: why the outliers among this host's steps are slow, by
-    their position. has_hlo: whether the file holds HLO protos."""
+    their position. has_hlo: whether the file holds HLO protos.
+    machine: the same for processes of one machine; origin: when the first event began, as (epoch
+    ns, ps), and step_begin: (d, n) when each step began on each device after that, event clock."""
 
     host: str
     source_format: str
@@ -97,6 +99,10 @@ class HostPart:
     truncated: bool
     clock: ClockCheck
     has_hlo: bool
+    hostname: str
+    machine: str
+    origin: tuple[int, int] | None
+    step_begin: Int64s
     older: Mapping[str, int] | None = None
     slow_steps: Mapping[int, Cause] = field(default_factory=dict)
     first_op: int = field(default=0)
@@ -190,6 +196,10 @@ def analyse_host(
         slow_steps=explain(found, steps, first, slow, period_terms),
         clock=clock,
         has_hlo=bool(timeline.hlo),
+        hostname=timeline.hostname,
+        machine=timeline.hostname or host,
+        origin=timeline.origin,
+        step_begin=_step_begin(found, steps),
         older=older_breakdown(timeline, older_mode) if older_mode else None,
         first_op=min((int(device.start.min()) for device in found.devices), default=0),
     )
@@ -234,6 +244,15 @@ def _summed_terms(devices: list[dict[str, Int64s]]) -> dict[str, tuple[int, ...]
         name: tuple(np.sum([terms[name] for terms in devices], axis=0).tolist())
         for name in devices[0]
     }
+
+
+def _step_begin(found: HostDevices, steps: StepSeries) -> Int64s:
+    devices = [device for device in found.devices if device.kind != SPARSECORE]
+    if not steps.count or not len(found.timeline.device_start):
+        return steps.start
+    return np.stack(
+        [device.to_event_clock(start) for device, start in zip(devices, steps.start, strict=True)]
+    )
 
 
 def _span(timeline: Timeline) -> int:

@@ -90,7 +90,7 @@ def assemble(
         run_metadata=schema.RunMetadata(
             hardware_type=hardware(context),
             num_devices=len(context.main_devices),
-            num_hosts=len(parts),
+            num_hosts=len({part.machine for part in parts}),
         ),
         trace_overview=overview(context, breakdown.duration_basis, warnings),
         trace_provenance=schema.TraceProvenance(

@@ -74,6 +74,7 @@ def hosts_section(context: Context, facts: CaptureFacts) -> list[schema.Host]:
     return [
         schema.Host(
             host=file.host,
+            machine=by_host[file.host].machine or None,
             file=file.name,
             sha256=file.sha256,
             devices=[device.name for device in by_host[file.host].devices],

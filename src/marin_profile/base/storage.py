@@ -66,6 +66,17 @@ def files_below(root: str) -> list[tuple[str, int]]:
         return sorted(_remote_files(root) if is_url(root) else _local_files(root))
 
 
+def folders_in(root: str) -> list[str]:
+    """The names of the folders right in a folder, sorted."""
+    root = plain(root)
+    with _named_errors(root):
+        if not is_url(root):
+            return sorted(entry.name for entry in _entries(root, is_root=True) if entry.is_dir())
+        system, inner = _file_system(root)
+        found = system.ls(inner, detail=True)
+        return sorted(base_name(one["name"]) for one in found if one["type"] == "directory")
+
+
 def read_files(root: str, names: Sequence[str]) -> list[bytes]:
     """The contents of files below a folder; remote ones are fetched at the same time."""
     root = plain(root)

@@ -28,7 +28,13 @@ from marin_profile.base.storage import (
 from marin_profile.base.text import either
 from marin_profile.capture.filenames import PROFILE_FOLDERS
 from marin_profile.capture.formats import FORMATS, Format, format_ending
-from marin_profile.capture.sessions import STAMP, Session, sessions_below, taken_together
+from marin_profile.capture.sessions import (
+    STAMP,
+    Session,
+    process_folders_beside,
+    sessions_below,
+    taken_together,
+)
 from marin_profile.capture.trace_files import LOOKED_FOR, PYTORCH, HostFile, host_of, portable_name
 
 # What other profilers and XProf's own tools write beside, or instead of, a profile.
@@ -101,14 +107,22 @@ def from_folder(folder: str) -> tuple[Capture, list[str]]:
 def _taken_beside(folder: str, chosen: Capture) -> list[str]:
     """A note on sessions beside a named one that hold more hosts of the same capture."""
     root = chosen.root if is_url(chosen.root) else os.path.abspath(chosen.root)
-    parent, _, name = root.rpartition("/")
-    if path_parts(folder) != path_parts(root) or path_parts(parent)[-2:] != PROFILE_FOLDERS:
-        return []
-    for group in _groups(parent):
-        beside = [session.name for session in group if session.name != name]
-        if len(beside) < len(group) and beside:
+    named = len(path_parts(folder))
+    parent, names = process_folders_beside(root) or ("", [])
+    if names and named > len(path_parts(parent)):
+        groups = _groups(*(f"{parent}/{name}" for name in names))
+    else:
+        parent = root.rpartition("/")[0]
+        if named != len(path_parts(root)) or path_parts(parent)[-2:] != PROFILE_FOLDERS:
+            return []
+        groups = _groups(parent)
+    own, depth = path_parts(root), len(path_parts(parent))
+    for group in groups:
+        folders = [path_parts(session.folder) for session in group]
+        left_out = sorted({parts[depth] for parts in folders} - {own[depth]})
+        if left_out and any(parts[: len(own)] == own for parts in folders):
             return [
-                f"Taken at the same time and left out: {_some(beside)}; name {parent} to take "
+                f"Taken at the same time and left out: {_some(left_out)}; name {parent} to take "
                 "all of one capture."
             ]
     return []
@@ -142,10 +156,11 @@ def find_captures(root: str) -> list[Capture]:
     return [_capture(members) for members in _groups(root)]
 
 
-def _groups(root: str) -> list[list[Session]]:
-    """The sessions with profiles at or below a folder, those of one capture together."""
-    root = plain(root)
-    sessions = sessions_below(root, files_below(root))
+def _groups(*roots: str) -> list[list[Session]]:
+    """The sessions with profiles at or below folders, those of one capture together."""
+    sessions = [
+        session for root in map(plain, roots) for session in sessions_below(root, files_below(root))
+    ]
     return taken_together([session for session in sessions if session.hosts])
 
 
@@ -159,15 +174,21 @@ def captures_in(folder: str) -> list[Capture]:
 
 def _capture(members: Sequence[Session]) -> Capture:
     first = members[0]
-    folders = [session.folder for session in members]
+    root = _common_folder([session.folder for session in members])
     return Capture(
-        root=_common_folder(folders),
+        root=root,
         stamp=first.name,
         hosts=tuple(_named_apart(members)),
-        source_path=portable_name(first.folder),
+        source_path=portable_name(first.folder if len(members) == 1 else _above_ranks(first)),
         skipped=tuple(sorted({name for session in members for name in session.skipped})),
         contexts=tuple(session.context for session in members if session.context),
     )
+
+
+def _above_ranks(session: Session) -> str:
+    """The session's folder without process folders below its stamp."""
+    above, stamp, _ = session.folder.rpartition(f"/{session.name}/")
+    return f"{above}/{session.name}" if stamp else session.folder
 
 
 def _named_apart(members: Sequence[Session]) -> Iterator[HostFile]:
@@ -176,15 +197,25 @@ def _named_apart(members: Sequence[Session]) -> Iterator[HostFile]:
     for session in members:
         for host in session.hosts:
             counts[host.host] = counts.get(host.host, 0) + 1
-    differ_by_process = len({session.process for session in members}) == len(members)
-    for session in members:
-        label = session.process if differ_by_process else f"{session.process}/{session.name}"
+    processes = _what_differs([session.process.split("/") for session in members])
+    differ_by_process = len(set(processes)) == len(members)
+    machines = _what_differs([session.machine.split("/") for session in members])
+    for session, process, above in zip(members, processes, machines, strict=True):
+        label = process if differ_by_process else f"{process}/{session.name}"
         for host in session.hosts:
-            yield (
-                replace(host, host=f"{host.host} ({label.strip('/')})")
-                if counts[host.host] > 1
-                else host
-            )
+            name = f"{host.host} ({label.strip('/')})" if counts[host.host] > 1 else host.host
+            machine = f"{above}/{host.host}" if above else host.host
+            yield replace(host, host=name, machine=machine)
+
+
+def _what_differs(paths: Sequence[Sequence[str]]) -> list[str]:
+    """Paths without the parts that all of them have at the same place."""
+    if len({len(path) for path in paths}) > 1:
+        return ["/".join(path) for path in paths]
+    differs = [len(set(column)) > 1 for column in zip(*paths, strict=True)]
+    return [
+        "/".join(part for part, own in zip(path, differs, strict=True) if own) for path in paths
+    ]
 
 
 def _only_hosts(capture: Capture, wanted: Sequence[str]) -> Capture:

@@ -23,7 +23,8 @@ PYTORCH = re.compile(r"\.pt\.trace\.json(?:\.gz)?$")
 
 @dataclass(frozen=True)
 class HostFile:
-    """The file that speaks for one host, why it was chosen, and what else could."""
+    """The file that speaks for one host, why it was chosen, and what else could. `machine` is the
+    same for processes of one machine, as far as names tell."""
 
     host: str
     path: str
@@ -31,6 +32,7 @@ class HostFile:
     format: str
     reason: str
     fallbacks: tuple[HostFile, ...] = ()
+    machine: str = ""
 
     @property
     def name(self) -> str:

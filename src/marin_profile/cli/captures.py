@@ -32,7 +32,7 @@ def _lines(captures: Sequence[Capture]) -> Iterator[str]:
         yield "  ".join(
             (
                 visible(capture.stamp),
-                plural(len(capture.hosts), "host"),
+                _hosts(capture.hosts),
                 size(total),
                 visible(capture.root, None),
             )
@@ -42,6 +42,15 @@ def _lines(captures: Sequence[Capture]) -> Iterator[str]:
             yield f"  {visible(host.host)}: {_file(host)}{fallbacks}"
         if capture.skipped:
             yield f"  not read: {', '.join(visible(name) for name in capture.skipped)}"
+
+
+def _hosts(hosts: Sequence[HostFile]) -> str:
+    """Processes of one machine count as one host; hosts are all that most captures have."""
+    machines = {host.machine or host.host for host in hosts}
+    counted = plural(len(machines), "host")
+    if len(machines) == len(hosts):
+        return counted
+    return f"{counted} ({plural(len(hosts), 'process', 'processes')})"
 
 
 def _file(file: HostFile) -> str:

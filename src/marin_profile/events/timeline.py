@@ -181,8 +181,9 @@ class Timeline:
 
     `hlo` maps the id that a program is registered under to its instructions by name, `hlo_modules`
     to the name of its module ("" if the file does not say). `profile_start_ns` and
-    `profile_stop_ns` are epoch nanoseconds where the file tells them. `dropped` counts events left
-    out, by reason; `notes` are warnings for people, one sentence each.
+    `profile_stop_ns` are epoch nanoseconds where the file tells them; `origin` is when the first
+    event began, as (epoch nanoseconds, picoseconds). `dropped` counts events left out, by reason;
+    `notes` are warnings for people, one sentence each.
     """
 
     source_format: str
@@ -208,6 +209,7 @@ class Timeline:
     hostname: str = ""
     profile_start_ns: int | None = None
     profile_stop_ns: int | None = None
+    origin: tuple[int, int] | None = None
     dropped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
     truncated: bool = False

@@ -24,6 +24,7 @@ from marin_profile.base.errors import BrokenInputError, CannotAnswerError, Usage
 from marin_profile.base.times import utc_text
 from marin_profile.capture.context import read_contexts
 from marin_profile.capture.sources import open_file, resolve_path
+from marin_profile.capture.trace_files import UNNAMED_HOST
 from marin_profile.events.timeline import Timeline
 from marin_profile.pipeline.host_parts import HostRead
 from marin_profile.readers import read_timeline
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from marin_profile.capture.sources import Capture, HostFile
 
 BREAKDOWN_MODES = (DEVICE_LEDGER, *BASIS_NAMES)
+_ANY_MACHINE = frozenset({"localhost", "localhost.localdomain", UNNAMED_HOST})
 _BLOCK = 4 << 20
 
 
@@ -145,7 +147,7 @@ class _Hosts:
         self.files.append(file)
         self._sources.append(host_file)
         self.jax_version = self.jax_version or found.jax_version
-        self.parts.append(replace(found.part, host=host_file.host))
+        self.parts.append(_placed(found.part, host_file))
 
     def align_steps(self) -> None:
         """Windows and per-step figures must cover the same steps on every host: where hosts differ,
@@ -160,7 +162,19 @@ class _Hosts:
                         f"Host {file.host} has {own} steps; the {shared} that all hosts have are "
                         "used."
                     )
-                self.parts[index] = _analyse(timeline, file.host, self._options, selection)
+                part = _analyse(timeline, file.host, self._options, selection)
+                self.parts[index] = _placed(part, self._sources[index])
+
+
+def _placed(part: HostPart, host_file: HostFile) -> HostPart:
+    """The part under its file's name, on the machine that the file's name and its inside tell. A
+    name that many machines have tells none."""
+    machine = host_file.machine or host_file.host
+    if machine.rpartition("/")[2].lower() in _ANY_MACHINE:
+        machine = host_file.host
+    elif part.hostname and _disagrees(machine, part.hostname):
+        machine = f"{part.hostname} ({machine})"
+    return replace(part, host=host_file.host, machine=machine)
 
 
 def read_host(host_file: HostFile, options: SummarizeOptions) -> HostRead:

@@ -29,6 +29,10 @@ from marin_profile.readers.xplane_planes import RawLine, RawPlane
 NUMBERS = EVENT_NUMBERS + FLOW_NUMBERS
 
 
+# A line's timestamp from here on is a date (2001), not a distance.
+_EARLIEST_EPOCH_NS = 10**18
+
+
 @dataclass(frozen=True)
 class _StatIds:
     """The stat metadata ids that matter in one plane; slots index NUMBERS."""
@@ -170,6 +174,17 @@ class EventColumns:
             np.concatenate(self.sparse_rows[slot]), np.concatenate(self.sparse_values[slot])
         )
 
+    def _origin(self, first_ps: int, window: tuple[int, int] | None) -> tuple[int, int] | None:
+        """When the first event began. Lines count from the profile's start, some from 1970."""
+        if self.base_ns >= _EARLIEST_EPOCH_NS:
+            base_ns = self.base_ns
+        elif window:
+            base_ns = window[0] + self.base_ns
+        else:
+            return None
+        nanoseconds, picoseconds = divmod(first_ps, PS_PER_NS)
+        return base_ns + nanoseconds, picoseconds
+
     def timeline(
         self,
         *,
@@ -183,7 +198,9 @@ class EventColumns:
     ) -> Timeline:
         kept = slice(0, self.filled)
         start = self.start[kept]
+        origin = None
         if len(start):
+            origin = self._origin(int(start.min()), window)
             start -= start.min()
         columns = dict(zip(NUMBERS, map(self._sparse, range(len(NUMBERS))), strict=True))
         device_start = columns["device_offset_ps"]
@@ -213,6 +230,7 @@ class EventColumns:
             hostname=hostname,
             profile_start_ns=window[0] if window else None,
             profile_stop_ns=window[1] if window else None,
+            origin=origin,
             dropped=self.dropped,
             notes=notes,
             truncated=truncated,

@@ -48,7 +48,8 @@ class TraceProvenance(Record):
 
 
 class Host(Record):
-    """One host of the capture. `clock_conflicts`: how many launches and completions contradict the
+    """One file of the capture: a host, or one process of it; `machine` is the host that it ran on,
+    `num_hosts` counts machines. `clock_conflicts`: how many launches and completions contradict the
     times of the devices' work (null: nothing to compare); `clock_uncertainty`: the widest of these
     conflicts, nothing that relates times of host and devices is known below it. `clock_offset` is
     the least that must be added to the devices' times to put them on the host's clock, null where
@@ -56,6 +57,7 @@ class Host(Record):
     `clock_offset_limit` (null: not known how far)."""
 
     host: str
+    machine: str | None = None
     file: str
     sha256: str
     devices: list[str] = []

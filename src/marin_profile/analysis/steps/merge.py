@@ -1,10 +1,11 @@
 """The steps of a capture from the steps of its hosts.
 
 Contract: steps meet by step number where every host has them, else by position. Duration and
-period are medians over all devices; the critical path is the longest of the hosts', since clocks
-of different hosts are not compared. The mean period of a device is its whole periods' time by
-their number, that of the capture the median over all devices. Times are picoseconds (medians may
-be halves).
+period are medians over all devices. Processes of one machine share its clock: the critical path is
+from the earliest start to the latest end over all their devices. Clocks of different machines are
+not compared: of several the longest path counts. The mean period of a device is its whole periods'
+time by their number, that of the capture the median over all devices. Times are picoseconds
+(medians may be halves).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.steps.outliers import Cause
 from marin_profile.analysis.steps.series import NONE, SharedSteps, known_medians
+from marin_profile.base.times import PS_PER_NS
 from marin_profile.events.timeline import Int64s
 
 _HIGH = np.iinfo(np.int64).max
@@ -104,7 +106,22 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
         for part, own in zip(with_steps, keys, strict=True)
     ]
     columns = [_columns(part, at) for part, at in zip(with_steps, chosen, strict=True)]
-    steps = _merge_columns(columns, linked)
+    clocks = _clocks(with_steps, columns)
+    notes += [
+        f"The processes of {machine} are on no clock that is known to be the same: the critical "
+        "path is the longest of any one process."
+        for machine in sorted({part.machine for part in with_steps})
+        if len(
+            {
+                clock
+                for part, clock in zip(with_steps, clocks, strict=True)
+                if part.machine == machine
+            }
+        )
+        > 1
+    ]
+    path = _critical_path(with_steps, columns, clocks)
+    steps = _merge_columns(columns, path, linked)
     mean, periods = _mean_period(with_steps, chosen, [step.kept for step in steps])
     return MergedSteps(
         source=first.steps.source,
@@ -147,13 +164,16 @@ def _keys(part: HostPart, parts: Sequence[HostPart]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The chosen steps of one host; (devices, steps) arrays are NaN where a device took no part."""
+    """The chosen steps of one host; (devices, steps) arrays are NaN where a device took no part.
+    begin, end: of the host's devices together, event clock."""
 
     numbers: list[int | None]
     start: Int64s
     duration: NDArray[np.float64]
     period: NDArray[np.float64]
     path: Int64s
+    begin: Int64s
+    end: Int64s
     boundary: Int64s
     kept: list[bool]
     cut: list[bool]
@@ -165,6 +185,7 @@ def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
     series = part.steps
     at = np.array(positions, np.int64)
     present, start, end = series.present[:, at], series.start[:, at], series.end[:, at]
+    begin = part.step_begin[:, at]
     boundary = np.where(present, series.boundary[:, at], _HIGH).min(axis=0)
     kept = range(part.first_kept, series.whole.stop)
     first = np.where(present, start, _HIGH).min(axis=0)
@@ -174,6 +195,8 @@ def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
         duration=np.where(present, end - start, np.nan),
         period=series.period()[:, at],
         path=np.where(present, end, _LOW).max(axis=0) - first,
+        begin=np.where(present, begin, _HIGH).min(axis=0),
+        end=np.where(present, begin + (end - start), _LOW).max(axis=0),
         boundary=boundary - part.first_op,
         kept=[position in kept for position in positions],
         cut=series.cut[at].tolist(),
@@ -185,10 +208,66 @@ def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
     )
 
 
-def _merge_columns(columns: Sequence[_Columns], linked: bool) -> list[MergedStep]:
+def _clocks(parts: Sequence[HostPart], columns: Sequence[_Columns]) -> list[int]:
+    """For each part the first one that is on the same clock: a process of the same machine, where
+    both tell when they began, no device contradicts its host, and steps of one position are not a
+    step apart."""
+    clocks: list[int] = []
+    for index, part in enumerate(parts):
+        same = (
+            earlier
+            for earlier in range(index)
+            if _share_a_clock(parts[earlier], part)
+            and _meet(columns[earlier], columns[index], _between(parts[earlier], part))
+        )
+        clocks.append(next(same, index))
+    return clocks
+
+
+def _share_a_clock(one: HostPart, two: HostPart) -> bool:
+    return one.machine == two.machine and all(
+        part.origin is not None and part.clock.agrees for part in (one, two)
+    )
+
+
+def _meet(one: _Columns, two: _Columns, shift: int) -> bool:
+    """Whether steps without numbers are the same ones: they begin less than a period apart."""
+    if None not in one.numbers or len(one.begin) < 2:
+        return True
+    apart = abs(float(np.median(two.begin + shift - one.begin)))
+    return apart < float(np.median(np.diff(one.begin)))
+
+
+def _between(one: HostPart, two: HostPart) -> int:
+    """From the one's first event to the other's, in ps; 0 where they do not tell."""
+    if one.origin is None or two.origin is None:
+        return 0
+    nanoseconds, picoseconds = np.subtract(two.origin, one.origin).tolist()
+    return int(nanoseconds * PS_PER_NS + picoseconds)
+
+
+def _critical_path(
+    parts: Sequence[HostPart], columns: Sequence[_Columns], clocks: Sequence[int]
+) -> list[int]:
+    paths = []
+    for clock in sorted(set(clocks)):
+        members = [index for index, own in enumerate(clocks) if own == clock]
+        if len(members) == 1:
+            paths.append(columns[clock].path)
+            continue
+        shifts = [_between(parts[clock], parts[index]) for index in members]
+        begin = [columns[at].begin + shift for at, shift in zip(members, shifts, strict=True)]
+        end = [columns[at].end + shift for at, shift in zip(members, shifts, strict=True)]
+        paths.append(np.max(end, axis=0) - np.min(begin, axis=0))
+    longest: list[int] = np.max(paths, axis=0).tolist()
+    return longest
+
+
+def _merge_columns(
+    columns: Sequence[_Columns], path: Sequence[int], linked: bool
+) -> list[MergedStep]:
     duration = known_medians(np.concatenate([one.duration for one in columns]))
     period = known_medians(np.concatenate([one.period for one in columns]))
-    path = np.max(np.stack([one.path for one in columns]), axis=0).tolist()
     names = sorted({name for one in columns for name in one.terms})
     first = columns[0]
     return [
