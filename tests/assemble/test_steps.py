@@ -60,12 +60,16 @@ def test_a_stall_in_every_twelfth_step(tmp_path):
     stalls = {place: "save_checkpoint" for place in places if place % 12 == 6}
     lengths = [12_000 if place in stalls else 4_000 for place in places]
     found = steps_of(tmp_path, lengths, events=stalls)
+    assert (found.source, found.annotation, found.linked) == ("annotation", "train", True)
     assert found.typical_period == found.period.median == 4_000.0
     assert found.mean_period == pytest.approx(4_000 + 8_000 / 12)
     assert found.whole_periods == 60
     assert [one.step_num for one in found.outliers] == [106, 118, 130, 142, 154]
     assert {(one.period, one.excess, one.cause_duration) for one in found.outliers} == {
         (12_000.0, 8_000.0, 8_000.0)
+    }
+    assert {(one.cause, one.cause_name, one.before_op) for one in found.outliers} == {
+        ("host_event", "save_checkpoint", "fusion.1")
     }
     [cause] = found.outlier_causes
     assert cause.excess_per_period == pytest.approx(8_000 / 12)
@@ -172,11 +176,59 @@ def test_cut_steps_are_in_no_statistic(tmp_path):
     assert [(one.index, one.excess) for one in found.outliers] == [(10, 300.0)]
 
 
+def counted(tmp_path: Path, numbers: list[int]) -> StepTime:
+    """Steps of these numbers, those that 6 divides 300 us long, the others 100; busy for 50."""
+    space = Space()
+    tpu, host = space.tpu(0), space.host()
+    at = 1_000
+    for place, number in enumerate(numbers):
+        tpu.module("jit_f(1)", at, 50, run_id=place).op("fusion.1", at, 50)
+        host.marker(number, at - 20, 15)
+        host.call("Execute", at - 15, 5, run_id=place)
+        at += 300 if number % 6 == 0 else 100
+    return summarize_spaces(tmp_path, space).step_time
+
+
+def test_steps_that_the_capture_lacks_count_for_the_period(tmp_path):
+    """Seven of 0 to 59 are missing: by place the outliers come back after 4, 6, 5, 6, 4 ... steps."""
+    numbers = [number for number in range(60) if number not in (8, 9, 20, 32, 33, 45, 57)]
+    [cause] = counted(tmp_path, numbers).outlier_causes
+    assert (cause.periodicity, cause.steps) == (6, [6, 12, 18, 24, 30, 36, 42, 48, 54])
+
+
+def test_numbers_that_start_again_are_no_places(tmp_path):
+    """Twice 0 to 23: the outliers come back every 6th step, also from one round to the next."""
+    found = counted(tmp_path, [*range(24), *range(24)])
+    assert found.outlier_causes[0].steps == [6, 12, 18, 0, 6, 12, 18]
+    assert found.outlier_causes[0].periodicity == 6
+
+
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_the_middle_step_stands_for_its_class(tmp_path, is_numbered):
+    """Six light steps of 100 to 105 us in turn, five heavy ones of 300 to 304: of the first the
+    third shortest, of the second the middle one."""
+    lengths = [100, 103, 300, 101, 302, 105, 301, 102, 304, 104, 303, 100, 100]
+    space = Space()
+    tpu = space.tpu(0)
+    at = 0
+    for place, length in enumerate(lengths):
+        if is_numbered:
+            tpu.step(40 + place, at, length - 1)
+        tpu.module("jit_f(1)", at, length - 50).op("fusion.1", at, length - 50)
+        at += length
+    light, heavy = summarize_spaces(tmp_path, space).step_time.classes
+    first = 40 if is_numbered else 0
+    # Kept with a period are the places 1 to 11: light 103, 101, 105, 102, 104, 100.
+    assert (light.representative_step, light.representative_duration) == (first + 7, 52.0)
+    assert (heavy.representative_step, heavy.representative_duration) == (first + 4, 252.0)
+
+
 def test_no_steps(tmp_path):
     space = Space()
     space.gpu(0).kernel("k", 0, 5)
     found = summarize_spaces(tmp_path, space).step_time
     assert (found.typical_period, found.mean_period, found.whole_periods) == (None, None, None)
+    assert (found.source, found.linked) == ("none", None)
 
 
 def test_one_kept_step(tmp_path):

@@ -90,6 +90,12 @@ def _step_ledger(terms: Mapping[str, int]) -> schema.StepLedger | None:
     )
 
 
+def _name(merged: MergedSteps, index: int) -> int:
+    """What people call a step: its number, else its index."""
+    number = merged.steps[index].number
+    return index if number is None else number
+
+
 def _places(steps: Sequence[MergedStep]) -> list[int]:
     """Where each step stands in the training, counted in steps: its number where all have one and
     they ascend one by one or with gaps, else its index."""
@@ -148,7 +154,6 @@ def _outlier_causes(
         total = sum(excesses[index] for index in members)
         causes = [merged.steps[index].cause for index in members]
         before_ops = {cause.before for cause in causes if cause and cause.before}
-        numbers = [merged.steps[index].number for index in members]
         rows.append(
             schema.OutlierCause(
                 cause=kind or None,
@@ -158,10 +163,7 @@ def _outlier_causes(
                 total_excess=us(total),
                 excess_per_period=us(total / max(1, merged.whole_periods)),
                 periodicity=_periodicity(merged, members),
-                steps=[
-                    index if number is None else number
-                    for index, number in zip(members, numbers, strict=True)
-                ],
+                steps=[_name(merged, index) for index in members],
             )
         )
     return sorted(
@@ -185,7 +187,6 @@ def _step_classes(merged: MergedSteps) -> tuple[list[schema.StepClass], dict[int
             row for row, is_heavy in zip(known, found.heavy, strict=True) if is_heavy is heavy
         ]
         middle, _ = sorted(members, key=lambda row: (row[1], row[0]))[(len(members) - 1) // 2]
-        number = merged.steps[middle].number
         durations = [merged.steps[index].duration for index, _ in members]
         rows.append(
             schema.StepClass(
@@ -193,7 +194,7 @@ def _step_classes(merged: MergedSteps) -> tuple[list[schema.StepClass], dict[int
                 count=len(members),
                 fraction_of_steady=len(members) / len(known),
                 duration_stats=duration_stats(durations),
-                representative_step=middle if number is None else number,
+                representative_step=_name(merged, middle),
                 representative_duration=us_or_none(merged.steps[middle].duration),
                 periodicity=_periodicity(merged, [index for index, _ in members]),
                 period_stats=duration_stats([period for _, period in members]),
