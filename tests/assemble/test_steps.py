@@ -190,7 +190,7 @@ def counted(tmp_path: Path, numbers: list[int]) -> StepTime:
 
 
 def test_steps_that_the_capture_lacks_count_for_the_period(tmp_path):
-    """Seven of 0 to 59 are missing: by place the outliers come back after 4, 6, 5, 6, 4 ... steps."""
+    """Seven of 0 to 59 are missing: by place the outliers are 4, 6, 5, 6, 4, ... steps apart."""
     numbers = [number for number in range(60) if number not in (8, 9, 20, 32, 33, 45, 57)]
     [cause] = counted(tmp_path, numbers).outlier_causes
     assert (cause.periodicity, cause.steps) == (6, [6, 12, 18, 24, 30, 36, 42, 48, 54])
