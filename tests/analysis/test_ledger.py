@@ -299,6 +299,70 @@ def test_the_identity_on_random_devices(ops, start, length):
     }
 
 
+PAIRS = st.lists(
+    st.tuples(
+        st.sampled_from(["all-gather", "reduce-scatter", "copy", "fusion", "nothing"]),
+        st.integers(1, 9),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=16,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(PAIRS)
+def test_asynchronous_pairs_against_sets(moves):
+    """One op after the other; an asynchronous operation starts where its kind comes up, and is
+    waited for at once or where its kind comes up again."""
+    space = Space()
+    tpu = space.tpu(0)
+    at = 0
+    open_since: dict[str, tuple[int, int]] = {}
+    blocked: dict[str, set[int]] = {
+        kind: set() for kind in ("all-gather", "reduce-scatter", "copy")
+    }
+    flights: dict[str, set[int]] = {kind: set() for kind in blocked}
+    compute: set[int] = set()
+
+    def run(name: str, category: str, length: int) -> set[int]:
+        nonlocal at
+        text = copy_text(category.removeprefix("copy-"), "", "S(5)")
+        text = text.replace(".1", f".{name.rpartition('.')[2]}")
+        tpu.op(name, at, length, category=category, long_name=text if "copy" in name else "")
+        at += length
+        return set(range(at - length, at))
+
+    def wait_for(kind: str, length: int) -> None:
+        since, own = open_since.pop(kind)
+        blocked[kind] |= run(f"{kind}-done.{own}", f"{kind}-done", length)
+        flights[kind] |= set(range(since, at))
+
+    tpu.op("fusion.0", 0, 0, category="loop fusion")
+    for number, (kind, length, at_once) in enumerate(moves, 1):
+        if kind == "nothing":
+            at += length
+        elif kind == "fusion":
+            compute |= run(f"fusion.{number}", "loop fusion", length)
+        elif kind in open_since:
+            wait_for(kind, length)
+        else:
+            open_since[kind] = at, number
+            blocked[kind] |= run(f"{kind}-start.{number}", f"{kind}-start", 1)
+            if at_once:
+                wait_for(kind, length)
+    ledger = device_time(space).ledger(0, (at + 3) * US)
+    assert ledger.compute // US == len(compute)
+    assert ledger.idle // US == at + 3 - len(compute) - sum(map(len, blocked.values()))
+    comms = ("all-gather", "reduce-scatter")
+    for kind in comms:
+        assert ledger.exposed_by_kind.get(kind, 0) // US == len(blocked[kind])
+        assert ledger.overlapped_by_kind.get(kind, 0) // US == len(flights[kind] & compute)
+    assert ledger.transfer_by_kind.get("host_to_device", 0) // US == len(blocked["copy"])
+    in_flight = set().union(*(flights[kind] for kind in comms))
+    assert ledger.overlapped_communication // US == len(in_flight & compute)
+
+
 @pytest.mark.parametrize("kind", ["infeed", "outfeed"])
 def test_feeds_are_transfers_of_the_host(kind):
     space = Space()
