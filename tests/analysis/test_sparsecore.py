@@ -115,6 +115,25 @@ def test_the_change_is_the_gathers():
     }
 
 
+def test_a_collective_of_the_sparse_core_counts_once():
+    """The TensorCore starts it and waits 9 for it; the sparse core's own op is no second one."""
+    space = Space()
+    tpu, core = space.tpu(0), space.tpu(0, core="SparseCore 0")
+    for at in (0, 100, 200):
+        start = f"%all-gather-start.1 = ((f32[8]), f32[16], u32[]) async-start(%p), {THREAD}"
+        tpu.op("all-gather-start.1", at, 1, category="async-start", long_name=start)
+        tpu.op("fusion.1", at + 1, 40, category="loop fusion")
+        tpu.op("all-gather-done.1", at + 41, 9, category="async-done")
+        core.op("all-gather.1", at + 3, 30, category="all-gather")
+    summary = summary_of(space.analyse())
+    (row,) = summary.communication_ops
+    assert (row.collective, row.count, row.total_duration) == ("all-gather", 3, 150)
+    assert (row.exposed_duration, row.overlapped_duration) == (30, 120)
+    (row,) = summary.collectives
+    assert (row.count, row.exposed_duration, row.overlapped_duration) == (3, 30, 120)
+    assert summary.time_breakdown.communication.total_duration == 30
+
+
 @pytest.mark.parametrize(
     ("on_start", "on_computation"), [("sparsecore", ""), ("", "sparsecore"), ("sparsecore",) * 2]
 )

@@ -149,15 +149,16 @@ def analyse_host(
     in_steps = [device.name for device in found.devices if device.kind != SPARSECORE]
     for device, span in zip(found.devices, spans, strict=True):
         time = DeviceTime(found, device, span)
-        collectives.add(device, span, time)
         row = in_steps.index(device.name) if device.name in in_steps else 0
         own_periods = period_windows[row] if period_windows else None
         own_window = windows.windows[row] if windows and device.name in in_steps else None
         in_account.append(own_window)
         devices.append(_device_part(device, time, steady, windows, own_window))
+        # What a sparse core does for a TensorCore is a wait there, and counts there.
         if device.kind != SPARSECORE:
             waited = devices[-1].capture.transfer_by_kind
             transfers += transfer_totals(found, device, span, waited)
+            collectives.add(device, span, time)
         ops += op_totals(found.facts, device, time, steady, own_periods, own_window)
         if device.name in in_steps and steps.linked:
             terms.append(time.step_terms(steps.start[row], steps.end[row]))

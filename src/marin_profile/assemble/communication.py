@@ -31,7 +31,7 @@ def communication_ops(context: Context) -> list[schema.CommunicationOp]:
         name = V1_COLLECTIVES.get(row.kind, row.kind)
         count[name] += row.count
         duration[name] += row.duration
-    for _, device in context.devices:
+    for device in context.main_devices:
         for kind, value in device.capture.exposed_by_kind.items():
             exposed[V1_COLLECTIVES.get(kind, kind)] += value
         for kind, value in device.capture.overlapped_by_kind.items():
