@@ -14,6 +14,7 @@ import marin_profile.pipeline
 from builders_summary import build_summary, build_v1_summary
 from marin_profile.base.errors import BrokenInputError, CannotAnswerError
 from marin_profile.capture.sources import Capture
+from marin_profile.cli.summarize import MODE_CHOICES
 from marin_profile.pipeline import SummarizeOptions
 from marin_profile.queries import answer, list_queries
 from marin_profile.reports import render_markdown
@@ -199,6 +200,10 @@ def test_summarize_usage(call: Call, arguments: tuple[str, ...], exit_code: int)
     result = call("summarize", *arguments)
     assert (result.exit_code, result.stdout) == (exit_code, "")
     assert result.stderr.count("error: ") == 1
+
+
+def test_summarize_offers_the_breakdown_modes_of_the_pipeline() -> None:
+    assert MODE_CHOICES == marin_profile.pipeline.BREAKDOWN_MODES
 
 
 def test_summarize_a_folder_of_foreign_files_exits_4(call: Call, tmp_path: Path) -> None:

@@ -13,14 +13,13 @@ import builders_json as build
 from marin_profile.readers import json_scan
 from marin_profile.readers.json_scan import (
     ARG_NAME,
+    ARRAY_CLOSED,
     BAD,
-    CLOSED,
     CUT,
     DURATION,
     FIRST_ID_COLUMN,
     FIRST_REASON,
     FRACTION_PS,
-    FULL,
     HAS,
     ID_KEYS,
     LINE,
@@ -35,6 +34,7 @@ from marin_profile.readers.json_scan import (
     OP,
     OP_KEYS,
     REASONS,
+    ROOM_FULL,
     ROWS,
     WHOLE_US,
 )
@@ -246,7 +246,7 @@ def test_events_as_the_json_module_reads_them(
 ) -> None:
     rows, dropped = plain_scan(events)
     scan = Scan(json.dumps(events, indent=indent).encode()[1:])
-    assert scan.outcome == CLOSED
+    assert scan.outcome == ARRAY_CLOSED
     assert scan.at == len(scan.text)
     assert scan.dropped() == dropped
     whole, fraction = scan.column(WHOLE_US), scan.column(FRACTION_PS)
@@ -283,9 +283,9 @@ def test_spans_of_new_ops_and_names_of_tracks() -> None:
 def test_a_full_chunk_stops_the_scan_and_it_can_go_on() -> None:
     text = ",".join([build.event("a"), build.event("b"), build.event("c")]) + "]"
     scan = Scan(text.encode(), size=2)
-    assert scan.outcome == FULL
+    assert scan.outcome == ROOM_FULL
     rest = Scan(text.encode()[scan.at :])
-    assert (rest.outcome, rest.counts[ROWS]) == (CLOSED, 1)
+    assert (rest.outcome, rest.counts[ROWS]) == (ARRAY_CLOSED, 1)
 
 
 def test_the_scan_stops_before_a_cut_or_damaged_object() -> None:

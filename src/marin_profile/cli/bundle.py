@@ -121,7 +121,7 @@ def command(
 def _load_all(
     side: str, inputs: list[Input], warmup_steps: int, wandb: Wandb
 ) -> list[ProfileSummary]:
-    from marin_profile.cli.inputs import load
+    from marin_profile.cli.inputs import load_input
 
     if any(given.kind != "summary" for given in inputs):
         return_large_blocks()
@@ -129,5 +129,5 @@ def _load_all(
     loaded = []
     for given in inputs:
         note(f"{side}: reading {given.value}")
-        loaded.append(load(given, warmup_steps=warmup_steps, wandb=wandb))
+        loaded.append(load_input(given, warmup_steps=warmup_steps, wandb=wandb))
     return loaded

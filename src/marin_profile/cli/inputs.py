@@ -34,7 +34,7 @@ class Wandb:
     download_root: str | None = None
 
 
-def load(given: Input, *, warmup_steps: int, wandb: Wandb) -> ProfileSummary:
+def load_input(given: Input, *, warmup_steps: int, wandb: Wandb) -> ProfileSummary:
     """The summary. Raises what reading, summarising or fetching raises."""
     if given.kind == "summary":
         from marin_profile.schema import load_summary

@@ -7,7 +7,7 @@ import click
 from marin_profile.base.errors import UsageError
 from marin_profile.cli.options import Verb, emit, output_option, summary_option, top_k_option
 
-FORMATS = ("md",)
+REPORT_FORMATS = ("md",)
 
 
 @click.command(cls=Verb)
@@ -19,7 +19,7 @@ FORMATS = ("md",)
 @output_option
 def command(summary_path: str | None, report_format: str, top_k: int, output: str | None) -> None:
     """Render a summary for people to read; the first line shows where the step time goes."""
-    if report_format not in FORMATS:
+    if report_format not in REPORT_FORMATS:
         raise UsageError(
             f"The report format {report_format!r} is not available; use --format md (Markdown)."
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from marin_profile.schema import ProfileSummary
     from marin_profile.wandb.download import Fetched
 
-BREAKDOWN_MODES = ("device_ledger", "exclusive_per_track", "exclusive_global")
+MODE_CHOICES = ("device_ledger", "exclusive_per_track", "exclusive_global")
 
 
 def _file_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,8 +48,8 @@ def _file_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option(
     "--breakdown-mode",
-    type=click.Choice(BREAKDOWN_MODES),
-    default=BREAKDOWN_MODES[0],
+    type=click.Choice(MODE_CHOICES),
+    default=MODE_CHOICES[0],
     show_default=True,
     help="How to divide time_breakdown; the others reproduce older numbers.",
 )

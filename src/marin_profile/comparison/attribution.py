@@ -19,7 +19,7 @@ from marin_profile.comparison.exact import (
     change_fields,
     microseconds,
     picoseconds,
-    ratio,
+    rounded_ratio,
 )
 from marin_profile.comparison.matching import (
     ONLY_AFTER,
@@ -247,7 +247,7 @@ def _row_fields(
 ) -> dict[str, Any]:
     return {
         "name": name,
-        "share_of_target": ratio(_delta(part), _target(before, after)),
+        "share_of_target": rounded_ratio(_delta(part), _target(before, after)),
         **change_fields(*part, delta),
     }
 

@@ -37,7 +37,7 @@ def change_fields(
         "before": None if before is None else microseconds(before),
         "after": None if after is None else microseconds(after),
         "delta": microseconds(exact if delta is None else delta),
-        "relative": ratio(exact, before) if after is not None else None,
+        "relative": rounded_ratio(exact, before) if after is not None else None,
     }
 
 
@@ -50,11 +50,11 @@ def plain_change(before: float | None, after: float | None) -> Change:
         before=before,
         after=after,
         delta=round(float(exact), 6),
-        relative=ratio(exact, Fraction(before)),
+        relative=rounded_ratio(exact, Fraction(before)),
     )
 
 
-def ratio(part: Fraction, whole: Fraction | None) -> float | None:
+def rounded_ratio(part: Fraction, whole: Fraction | None) -> float | None:
     """Six decimals; None where the whole is 0 or not known."""
     return round(float(part / whole), 6) if whole else None
 

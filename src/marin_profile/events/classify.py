@@ -1,8 +1,9 @@
 """What an op is: its kind, whether it starts or ends an async operation, its family.
 
 Contract
-* Decisions come from structured facts first (HLO category, opcode, kernel symbol), then from the
-  whole name; never from a substring of a name. Every rule is a row of a table in this module.
+* A kind comes from structured facts first (HLO category, opcode), then from patterns of kernel
+  symbols, then from the whole name: never from a part of an op's name. A family is a pattern in the
+  name or scope. Every rule is a row of a table in this module.
 * Pure functions of text; no numpy, so that views may import this.
 """
 

@@ -16,14 +16,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from marin_profile.events.timeline import Op
 from marin_profile.readers.json_scan import (
-    CLOSED,
+    ARRAY_CLOSED,
     COMPLETE,
     DAMAGED,
     DURATION,
     FIRST_ID_COLUMN,
     FIRST_REASON,
     FRACTION_PS,
-    FULL,
     HAS,
     ID_KEYS,
     LINE,
@@ -41,6 +40,7 @@ from marin_profile.readers.json_scan import (
     OP_KEYS,
     OPS,
     REASONS,
+    ROOM_FULL,
     ROWS,
     TORCH,
     WHOLE_US,
@@ -151,10 +151,10 @@ class _Scan:
         window, events = self.window, self.events
         while True:
             outcome = self._step()
-            if outcome == CLOSED:
+            if outcome == ARRAY_CLOSED:
                 events.closed = True
                 break
-            if outcome == FULL or (outcome == CUT and window.grow()):
+            if outcome == ROOM_FULL or (outcome == CUT and window.grow()):
                 continue
             if window.start == window.end:
                 events.cut = True

@@ -26,8 +26,8 @@ from marin_profile.readers.json_text import (
 )
 from marin_profile.readers.op_stats import EVENT_NUMBERS, OP_STATS
 
-CLOSED = -3
-FULL = -4
+ARRAY_CLOSED = -3
+ROOM_FULL = -4
 
 # What is read of an object: its own keys; of `args`, ids (a column each); what belongs to the op.
 EVENT_KEYS = ("ph", "pid", "tid", "ts", "dur", "cat", "args")
@@ -333,7 +333,8 @@ def is_empty(buf, i, stop):
 def scan_json_events(buf, i, end, known, spans, lines, ops, columns, new_ops, metas, counts):
     """Read the objects of an events array from `i` on, at most as many as fit.
 
-    Returns the position and FULL, CLOSED (after the `]`), CUT, or BAD (at the damaged object).
+    Returns the position and ROOM_FULL, ARRAY_CLOSED (after the `]`), CUT, or BAD (at the damaged
+    object).
     """
     for _ in range(columns.shape[1]):
         i = skip_space(buf, i, end)
@@ -342,7 +343,7 @@ def scan_json_events(buf, i, end, known, spans, lines, ops, columns, new_ops, me
         if i >= end:
             return i, CUT
         if buf[i] == 93:
-            return i + 1, CLOSED
+            return i + 1, ARRAY_CLOSED
         if buf[i] != 123:
             return i, BAD
         stop = read_object(buf, i, end, known, spans)
@@ -362,7 +363,7 @@ def scan_json_events(buf, i, end, known, spans, lines, ops, columns, new_ops, me
         elif spans[PH, 0] < 0 and not is_empty(buf, i, stop):
             counts[DAMAGED] += 1
         i = stop
-    return i, FULL
+    return i, ROOM_FULL
 
 
 @jit_no_alloc

@@ -37,7 +37,7 @@ DERIVED_HEAD = re.compile(rb'\s*\[?\s*\{\s*"(cols|rows)"\s*:')
 DERIVED_NAME = re.compile(r"([A-Za-z_]+)\.json(\.gz)?$")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-OPENED, NEXT, CLOSED = 1, 2, 3
+ARRAY_OPENED, NEXT_MEMBER, OBJECT_CLOSED = 1, 2, 3
 # A device time of this size plus a duration of this size fits int64.
 MAX_DEVICE_PS = 1 << 62
 
@@ -83,7 +83,7 @@ def _open(window: StreamWindow, keys: list[str], notes: list[str], path: str) ->
     if head[:1] == b"[":
         return False
     outcome = _walk(window, keys)
-    if outcome != OPENED:
+    if outcome != ARRAY_OPENED:
         found = EVENTS_HEAD.search(window.bytes_at(0, window.end))
         if outcome != BAD or not found:
             raise BrokenInputError(_why_no_events(window, keys, outcome, path))
@@ -122,11 +122,11 @@ def _why_no_events(window: StreamWindow, keys: list[str], outcome: int, path: st
 
 
 def _walk(window: StreamWindow, keys: list[str]) -> int:
-    """Pass the members of the top-level object, up to the events array (OPENED), its end (CLOSED)
-    or something unreadable (CUT, BAD)."""
+    """Pass the members of the top-level object, up to the events array (ARRAY_OPENED), its end
+    (OBJECT_CLOSED) or something unreadable (CUT, BAD)."""
     while True:
         outcome, window.start = _member(window, keys)
-        if outcome != NEXT and not (outcome == CUT and window.grow()):
+        if outcome != NEXT_MEMBER and not (outcome == CUT and window.grow()):
             return outcome
 
 
@@ -138,7 +138,7 @@ def _member(window: StreamWindow, keys: list[str]) -> tuple[int, int]:
     if at >= end:
         return CUT, start
     if buf[at] == ord("}"):
-        return CLOSED, at + 1
+        return OBJECT_CLOSED, at + 1
     if buf[at] != ord('"'):
         return BAD, at
     stop = int(string_end(buf, at, end))
@@ -150,18 +150,18 @@ def _member(window: StreamWindow, keys: list[str]) -> tuple[int, int]:
         return BAD, at
     key = window.bytes_at(at + 1, stop - 1).decode("utf-8", "replace")
     if key == EVENTS_KEY and buf[value] == ord("["):
-        return OPENED, value + 1
+        return ARRAY_OPENED, value + 1
     after = int(value_end(buf, value, end))
     if after < 0:
         return after, start
     keys.append(key)
-    return NEXT, after
+    return NEXT_MEMBER, after
 
 
 def _read_rest(window: StreamWindow, keys: list[str], is_object: bool) -> list[str]:
     """Read what follows the events; notes on it."""
     at = window.offset + window.start
-    sound = not is_object or _walk(window, keys) == CLOSED
+    sound = not is_object or _walk(window, keys) == OBJECT_CLOSED
     while not window.finished:
         window.start = window.end
         window.more()
