@@ -7,6 +7,7 @@ import pytest
 from builders_xspace import Space, summary_of
 from marin_profile.queries import answer
 from marin_profile.reports import render_markdown
+from marin_profile.reports.headline import headline
 from marin_profile.schema import ProfileSummary, parse_summary
 
 
@@ -97,3 +98,49 @@ def test_idle_gpus_do_not_dilute_the_busy_one():
     assert len(summary.device_ledger) == 1
     assert summary.time_breakdown.compute.share_of_total == 0.5
     assert len(summary.coverage.empty_devices) == 7
+
+
+def cpu_training(steps: int, longer: dict[int, int], event: str, *, first: bool) -> Space:
+    """A JAX loop on a CPU, in us: each marker lasts its step of 10,000, with work from 1,000 to
+    9,000. The `longer` steps run `event` for so long, before their work (`first`) or after it."""
+    space = Space()
+    host = space.host()
+    at = 1_000
+    for step in range(steps):
+        extra = longer.get(step, 0)
+        work = at + 1_000 + (extra if first else 0)
+        host.marker(step, at, 9_950 + extra)
+        host.call("Execute", work - 50, 20, run_id=step)
+        host.cpu_op("dot.1", work, 8_000, run_id=step)
+        if extra:
+            begin = at + (900 if first else 9_500)
+            host.call(event, begin, extra)
+            host.call("$nested", begin + 10, extra - 20)
+        at += 10_000 + extra
+    return space
+
+
+def test_steps_that_compile_are_named_and_the_typical_step_is_not_theirs():
+    """New shapes in the steps 3, 7 and 11: 800 ms before their work, 200 ms of the mean of twelve
+    periods."""
+    longer = dict.fromkeys((3, 7, 11), 800_000)
+    summary = summarize(cpu_training(14, longer, "backend_compile_and_load", first=True))
+    step_time = summary.step_time
+    assert (step_time.typical_period, step_time.mean_period) == (10_000.0, 210_000.0)
+    assert headline(summary).startswith(
+        "Step: typical 10.00 ms, mean 210.00 ms (median and mean period, 13 kept steps): 3 steps "
+        "(3, 7, 11) compiled in backend_compile_and_load, which adds 200.00 ms to the mean; "
+    )
+
+
+def test_a_checkpoint_in_every_fifth_step_is_named_with_its_period():
+    """150 ms in the steps 4, 9, ... 24: five of 24 periods, 31.25 ms of their mean."""
+    longer = dict.fromkeys(range(4, 26, 5), 150_000)
+    summary = summarize(cpu_training(26, longer, "save_checkpoint", first=False))
+    step_time = summary.step_time
+    assert (step_time.typical_period, step_time.mean_period) == (10_000.0, 41_250.0)
+    assert [one.periodicity for one in step_time.classes] == [None, 5]
+    assert answer(summary, "why are some steps slow?")["note"] == (
+        "The mean differs from the typical step: 5 steps (4, 9, 14, 19, 24; every 5th) waited for "
+        "host event save_checkpoint, which adds 31.25 ms to the mean."
+    )
