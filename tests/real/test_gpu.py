@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from marin_profile.analysis.flows import Spans, steps_of_events
-from marin_profile.readers.xplane import read_xplane
 from real.captures import (
     GPU_CONV,
     GPU_GEMM,
     GPU_GTX,
     GPU_LEGACY,
     ledgers,
+    read,
     summarize,
     terms,
 )
@@ -145,8 +145,7 @@ def test_costs_of_products_by_rocblas(traces: Path):
 def test_flows_lead_from_each_call_to_its_launches_on_other_threads(traces: Path):
     """Calls on `python`, by two hops to thread pools, launches on `Host Threads/<tid>` beside
     these. Each call waits for its devices, so the time of a launch tells the same."""
-    with (traces / GPU_CONV / "tw003.xplane.pb").open("rb") as stream:
-        timeline = read_xplane(stream, path="tw003.xplane.pb")
+    timeline = read(traces / GPU_CONV / "tw003.xplane.pb")
     names = np.array([op.name for op in timeline.ops])[timeline.op]
     lines = np.array([line.name for line in timeline.lines])[timeline.line]
     calls = np.flatnonzero((names == "PjitFunction(forward_3d_conv)") & (lines == "python"))

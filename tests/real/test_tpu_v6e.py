@@ -10,6 +10,7 @@ import pytest
 
 from marin_profile.analysis.costs import derived_costs
 from marin_profile.analysis.devices import find_devices
+from marin_profile.analysis.flows import Spans, steps_of_events
 from marin_profile.base.times import PS_PER_US
 from marin_profile.queries import answer
 from marin_profile.schema import ProfileSummary
@@ -246,3 +247,35 @@ def test_partners_on_the_host_that_was_not_captured_are_unknown(summary):
     assert (row.instances, row.members_seen, row.wait_duration) == (None, None, None)
     assert (row.algorithm_gbps, row.bus_gbps) == (None, None)
     assert summary.stragglers == []
+
+
+def test_flows_lead_from_the_kth_call_to_the_kth_execution_on_every_device(traces):
+    """Programs are enqueued by threads of the runtime; only flows lead there from `main`."""
+    timeline = read(traces / V6E / "host0.xplane.pb")
+    names = np.array([op.name for op in timeline.ops])[timeline.op]
+    calls = np.flatnonzero(names == "PjitFunction(f)")
+    calls = calls[np.argsort(timeline.start[calls], kind="stable")]
+    # Two events a call, one inside the other.
+    outer = calls[::2]
+    markers = Spans(
+        timeline.start[outer],
+        timeline.start[outer] + timeline.duration[outer],
+        timeline.line[outer].astype(np.int64),
+        np.arange(len(outer)),
+    )
+    launches = np.flatnonzero(names == "DoEnqueueProgram")
+    found = steps_of_events(timeline, markers, launches)
+    _, run_ids = timeline.run_id.find(launches)
+    _, ordinals = timeline.device_ordinal.find(launches)
+    call_of = dict(
+        zip(zip(ordinals.tolist(), run_ids.tolist(), strict=True), found.tolist(), strict=True)
+    )
+    for device in find_devices(timeline, "").devices:
+        executions = device.executions
+        assert executions is not None
+        own = [
+            call_of[device.ordinal, run_id]
+            for run_id, key in zip(executions.run_id.tolist(), executions.key.tolist(), strict=True)
+            if executions.modules[key][0] == "jit_f"
+        ]
+        assert own == list(range(100))

@@ -356,6 +356,33 @@ def test_steps_without_work_and_an_op_longer_than_all_of_them_are_named():
     assert summary.step_time.period.count == 0
 
 
+def test_an_op_that_outlasts_the_markers_is_named_where_one_step_has_all_the_work():
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for number in range(8):
+        host.marker(number, 50 * MS * number, 40 * MS)
+    host.call("launch", 5, 1, correlation_id=1)
+    gpu.kernel("gemm", MS, 360 * MS, correlation=1)
+    series = steps(space)
+    assert "Only 1 of 8 steps have device work" in series.doubts[0]
+    assert series.doubts[1] == (
+        "gemm on /device:GPU:0 runs 360.00 ms, longer than 7 typical steps of 50.00 ms."
+    )
+
+
+def test_an_op_that_outlasts_steps_is_named_where_markers_have_no_work():
+    """No launch leads to it: the period of the markers is all that is known."""
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for number in range(8):
+        host.marker(number, 50 * MS * number, 40 * MS)
+    gpu.kernel("gemm", MS, 360 * MS)
+    series = steps(space)
+    assert not series.linked
+    assert "only the period is known" in series.doubts[0]
+    assert "gemm on /device:GPU:0 runs 360.00 ms, longer than 7 typical steps" in series.doubts[1]
+
+
 def test_an_op_as_long_as_a_step_is_not_named():
     assert len(steps(collapse(56)).doubts) == 1
 

@@ -86,7 +86,7 @@ def series_of(
         present=present[:, used],
         cut=_cut_steps(pairs, used, remarks),
     )
-    _tell_long_ops(series, devices, remarks)
+    tell_long_ops(series, members.marker_start, devices, remarks)
     return series
 
 
@@ -216,26 +216,26 @@ def _lack_executions(device: DeviceOps, step: Int64s, count: int) -> tuple[bool,
 # --- ops longer than a step --------------------------------------------------------------------
 
 
-def _tell_long_ops(series: StepSeries, devices: Sequence[DeviceOps], remarks: Remarks) -> None:
+def tell_long_ops(
+    series: StepSeries, markers: Int64s | None, devices: Sequence[DeviceOps], remarks: Remarks
+) -> None:
+    """Name the longest op that outlasts a typical step. `markers` (their starts) serve where the
+    series has no period: few of many steps have work."""
     period = series.period()
     known = period[~np.isnan(period)]
+    if not len(known) and markers is not None:
+        known = np.diff(markers)
     typical = int(np.median(known)) if len(known) else 0
-    if not typical:
+    if typical <= 0:
         return
-    longest: tuple[int, str, str] | None = None
-    count = 0
-    for device in devices:
-        long = np.flatnonzero(device.self_time > typical)
-        count += len(long)
-        for row in long.tolist():
-            name = device.timeline.ops[int(device.op[row])].name
-            found = (int(device.self_time[row]), name, device.name)
-            longest = max(longest or found, found)
-    if longest is None:
+    count = sum(int((device.self_time > typical).sum()) for device in devices)
+    if not count:
         return
-    time, name, device_name = longest
+    device = max(devices, key=lambda one: int(one.self_time.max()))
+    row = int(np.argmax(device.self_time))
+    time, name = int(device.self_time[row]), device.timeline.ops[int(device.op[row])].name
     others = f" (the longest of {count} such ops)" if count > 1 else ""
     remarks.doubts.append(
-        f"{name} on {device_name} runs {time / _PS_PER_MS:,.2f} ms{others}, longer than "
+        f"{name} on {device.name} runs {time / _PS_PER_MS:,.2f} ms{others}, longer than "
         f"{plural(time // typical, 'typical step')} of {typical / _PS_PER_MS:,.2f} ms."
     )

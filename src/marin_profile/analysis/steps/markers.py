@@ -14,7 +14,7 @@ import numpy as np
 from marin_profile.analysis.clocks import ClockCheck, host_clock
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.steps.annotations import Markers, find_markers
-from marin_profile.analysis.steps.boundaries import Membership, Remarks, series_of
+from marin_profile.analysis.steps.boundaries import Membership, Remarks, series_of, tell_long_ops
 from marin_profile.analysis.steps.programs import dominant_program
 from marin_profile.analysis.steps.series import ANNOTATION, StepSeries
 from marin_profile.analysis.steps.ties import TiedWork, tied_work
@@ -111,7 +111,7 @@ def _unlinked(
         "markers' starts, so only the period is known.",
     )
     start = np.stack([device.to_device_clock(markers.start) for device in devices])
-    return StepSeries(
+    series = StepSeries(
         source=ANNOTATION,
         annotation=markers.name,
         linked=False,
@@ -122,3 +122,5 @@ def _unlinked(
         present=np.ones(start.shape, np.bool_),
         cut=np.zeros(markers.count, np.bool_),
     )
+    tell_long_ops(series, None, devices, remarks)
+    return series
