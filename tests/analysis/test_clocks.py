@@ -2,6 +2,7 @@
 
 from builders_xspace import US, Space, summary_of
 from marin_profile.analysis.clocks import ClockCheck, host_clock
+from marin_profile.reports.markdown import render_markdown
 
 MS = 1000
 
@@ -72,6 +73,7 @@ def test_no_constant_mends_clocks_that_conflict_both_ways():
     check = check_of(space)
     assert (check.at_least, check.at_most) == (5 * MS * US, -7 * MS * US)
     assert (check.conflicts, check.bound_ps, check.offset) == (2, 7 * MS * US, None)
+    assert "| changes by up to 7.00 ms |" in render_markdown(summary_of(space.analyse()))
 
 
 def test_one_tick_is_no_conflict():
@@ -157,6 +159,7 @@ def test_a_conflict_is_in_the_summary():
     (host,) = summary.hosts
     assert (host.clock_offset, host.clock_offset_limit) == (119_000.0, 124_000.0)
     assert (host.clock_uncertainty, host.clock_conflicts) == (119_000.0, 5)
+    assert "| 119.00 ms to 124.00 ms |" in render_markdown(summary)
     assert summary.trace_overview.quality_warnings[0] == (
         "Clock conflict: work of /device:TPU:0 began 119.000 ms before its launch (Execute); 5 of "
         "10 launches and completions contradict the devices' times. Nothing that relates times of "
@@ -168,6 +171,7 @@ def test_agreement_and_nothing_to_compare_are_told_apart():
     (agreeing,) = summary_of(tpu_run(-1).analyse()).hosts
     (silent,) = summary_of(tpu_run(-1, launches=False).analyse()).hosts
     assert (agreeing.clock_conflicts, silent.clock_conflicts) == (0, None)
+    assert "| none seen |" in render_markdown(summary_of(tpu_run(-1).analyse()))
     for host in (agreeing, silent):
         assert host.clock_offset is host.clock_offset_limit is host.clock_uncertainty is None
 
@@ -176,3 +180,7 @@ def test_a_device_behind_has_a_negative_offset():
     (host,) = summary_of(tpu_run(-30, completions=True).analyse()).hosts
     assert (host.clock_offset, host.clock_offset_limit) == (-25_000.0, -30_000.0)
     assert host.clock_uncertainty == 25_000.0
+
+
+def test_a_bound_is_called_one_in_the_report():
+    assert "| at least 119.00 ms |" in render_markdown(summary_of(tpu_run(119).analyse()))

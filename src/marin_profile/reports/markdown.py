@@ -36,7 +36,7 @@ from marin_profile.reports.markdown_lists import (
     transfers,
 )
 from marin_profile.reports.markdown_time import ledger, steps
-from marin_profile.schema import EPOCH_UTC, ProfileSummary, Profiling, Roofline
+from marin_profile.schema import EPOCH_UTC, Host, ProfileSummary, Profiling, Roofline
 
 MOST_HOSTS = 16
 MOST_WARNINGS = 20
@@ -114,7 +114,7 @@ def _provenance(summary: ProfileSummary, top_k: int) -> list[str]:
             prose(host.chosen_because or NOT_KNOWN),
             code(host.sha256[:12]),
             number(len(host.devices)),
-            duration(host.clock_offset),
+            _clock_offset(host),
         ]
         for host in summary.hosts[:MOST_HOSTS]
     ]
@@ -123,6 +123,18 @@ def _provenance(summary: ProfileSummary, top_k: int) -> list[str]:
     if rows:
         lines += ["", *table(headers, rows, "lllll")]
     return lines + left_out(len(summary.hosts), len(rows), "host")
+
+
+def _clock_offset(host: Host) -> str:
+    if host.clock_conflicts == 0:
+        return "none seen"
+    if host.clock_offset is None:
+        unsteady = host.clock_uncertainty
+        return NOT_KNOWN if unsteady is None else f"changes by up to {duration(unsteady)}"
+    least = duration(host.clock_offset)
+    if host.clock_offset_limit is None:
+        return f"at least {least}"
+    return f"{least} to {duration(host.clock_offset_limit)}"
 
 
 def _coverage(summary: ProfileSummary, top_k: int) -> list[str]:
