@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders_xspace import (
+    US,
     Ref,
     Space,
     Unsigned,
@@ -471,3 +473,30 @@ def test_damaged_files_are_read_or_refused(data):
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     reads_or_refuses(bytes(content))
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ns", "window", "origin"),
+    [
+        # The first event begins 1.5 ns after its line does.
+        (7, (2 * 10**18, 3 * 10**18), (2 * 10**18 + 8, 500)),
+        (10**18, (2 * 10**18, 3 * 10**18), (10**18 + 1, 500)),
+        (10**18, None, (10**18 + 1, 500)),
+        (7, None, None),
+    ],
+)
+def test_when_the_first_event_began(timestamp_ns, window, origin):
+    space = Space()
+    if window:
+        space.environment(*window)
+    host = space.host()
+    host.line("python", timestamp_ns=timestamp_ns)
+    later = Fraction(timestamp_ns * 1000 + 1500, US)
+    host.call("first", later, 1).call("second", later + 3, 1)
+    assert space.timeline().origin == origin
+
+
+def test_a_file_without_events_has_no_origin():
+    space = Space().environment(1, 2)
+    space.host().line("python")
+    assert space.timeline().origin is None
