@@ -107,19 +107,7 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
     ]
     columns = [_columns(part, at) for part, at in zip(with_steps, chosen, strict=True)]
     clocks = _clocks(with_steps, columns)
-    notes += [
-        f"The processes of {machine} are on no clock that is known to be the same: the critical "
-        "path is the longest of any one process."
-        for machine in sorted({part.machine for part in with_steps})
-        if len(
-            {
-                clock
-                for part, clock in zip(with_steps, clocks, strict=True)
-                if part.machine == machine
-            }
-        )
-        > 1
-    ]
+    notes += _without_a_common_clock(with_steps, clocks)
     path = _critical_path(with_steps, columns, clocks)
     steps = _merge_columns(columns, path, linked)
     mean, periods = _mean_period(with_steps, chosen, [step.kept for step in steps])
@@ -222,6 +210,20 @@ def _clocks(parts: Sequence[HostPart], columns: Sequence[_Columns]) -> list[int]
         )
         clocks.append(next(same, index))
     return clocks
+
+
+def _without_a_common_clock(parts: Sequence[HostPart], clocks: Sequence[int]) -> list[str]:
+    notes = []
+    for machine in sorted({part.machine for part in parts}):
+        members = [at for at, part in enumerate(parts) if part.machine == machine]
+        if len({clocks[at] for at in members}) > 1:
+            silent = any(parts[at].origin is None for at in members)
+            hint = " Only an xplane.pb tells when it began: capture with it." if silent else ""
+            notes.append(
+                f"The processes of {machine} are on no clock that is known to be the same: the "
+                f"critical path is the longest of any one process.{hint}"
+            )
+    return notes
 
 
 def _share_a_clock(one: HostPart, two: HostPart) -> bool:
