@@ -148,6 +148,21 @@ def test_one_step_is_its_duration():
     )  # fmt: skip
 
 
+def test_one_step_is_its_duration_though_its_period_is_known():
+    """A cut step follows it."""
+    one = made(
+        steady_state_steps=stats(900.0, 1),
+        period=stats(1000.0, 1),
+        typical_period=1000.0,
+        mean_period=1000.0,
+        whole_periods=1,
+        steps=[step(0, kept=False), step(1), step(2, kept=False)],
+    )
+    found = typical_and_mean(build_summary(step_time=one))
+    assert found is not None
+    assert (found.measure, found.typical, found.periods) == ("duration", 900.0, None)
+
+
 def test_an_older_summary_gives_the_mean_that_it_has():
     period = stats(1000.0).model_copy(update={"mean": 1200.0})
     older = build_summary(step_time=made(period=period))

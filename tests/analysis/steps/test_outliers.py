@@ -336,6 +336,19 @@ def test_the_gap_that_grew_is_looked_into_not_the_longest():
     assert causes(space) == {9: Cause("host_event", "save_checkpoint", "fusion.1", 300 * US, 0)}
 
 
+def test_of_too_many_outliers_the_longest_are_looked_into(monkeypatch):
+    monkeypatch.setattr("marin_profile.analysis.steps.outliers.MOST_EXPLAINED", 2)
+    space = Space()
+    regular(space, extra={5: 300, 8: 600, 12: 400, 15: 500})
+    assert sorted(causes(space)) == [8, 15]
+    summary = summary_of(space.analyse())
+    assert [(one.index, one.cause) for one in summary.step_time.outliers] == [
+        (5, None), (8, "gap"), (12, None), (15, "gap"),
+    ]  # fmt: skip
+    rest = summary.step_time.outlier_causes[1]
+    assert (rest.cause, rest.count, rest.total_excess) == (None, 2, 700.0)
+
+
 def test_gpu_programs_are_known_by_the_kernels_own_module():
     """Step markers and launches by correlation id; step 9 runs jit_eval for 300 us too."""
     space = Space()
