@@ -72,8 +72,8 @@ def warnings_section(
     coverage: schema.Coverage,
     profiling: schema.Profiling | None,
 ) -> list[str]:
-    notes = _without_hlo(context)
-    notes += [doubt for part in context.parts for doubt in part.doubts]
+    notes = [doubt for part in context.parts for doubt in part.doubts]
+    notes += _without_hlo(context)
     notes += _clock_conflicts(context)
     notes += [*facts.notes, *profiling_notes(profiling)]
     for file in facts.files:
@@ -84,8 +84,8 @@ def warnings_section(
     whole = sum(1 for step in context.steps.steps if not step.cut)
     if not context.steps.steps:
         notes.append("No steps were found: numbers cover the whole capture.")
-    elif not whole:
-        notes.append("No step is whole: numbers cover the whole capture.")
+    elif not context.kept_steps:
+        notes.append("No step is kept: numbers cover the whole capture.")
     elif whole == 1:
         which = " that is whole" if len(context.steps.steps) > 1 else ""
         notes.append(f"There is only one step{which}: its length is known, statistics are not.")

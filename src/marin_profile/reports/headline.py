@@ -33,7 +33,10 @@ def window_name(window: str | None) -> str:
 def headline(summary: ProfileSummary) -> str:
     """One to three sentences of plain text; the last one names who is late."""
     facts = overview(summary)
-    step = _step(facts, summary.step_time.linked, why_they_differ(summary))
+    if facts.step_median is None and not facts.kept_steps and summary.step_time.steps:
+        step = "No step of the capture could be kept"
+    else:
+        step = _step(facts, summary.step_time.linked, why_they_differ(summary))
     return f"{step}; {_device(facts, summary)}.{_stragglers(summary)}"
 
 

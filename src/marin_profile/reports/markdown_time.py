@@ -41,9 +41,11 @@ def steps(summary: ProfileSummary, top_k: int) -> list[str]:
     source = f"Source: {code(step_time.source)}" if step_time.source else "Source not stated"
     if step_time.annotation:
         source += f" {code(step_time.annotation)}"
+    cut = sum(step.cut for step in step_time.steps)
     lines = [
         f"{source}. {plural(total, 'step')}, of which "
-        f"{number(step_time.warmup_steps_ignored)} dropped as warm-up."
+        f"{number(step_time.warmup_steps_ignored)} dropped as warm-up"
+        + (f" and {cut} cut by the capture." if cut else ".")
     ]
     if step_time.linked is False:
         lines.append("Device work could not be tied to the steps: only the period is known.")
@@ -127,7 +129,7 @@ def _step_table(summary: ProfileSummary) -> list[str]:
         [
             number(step.index),
             NOT_KNOWN if step.step_num is None else str(step.step_num),
-            "yes" if step.kept else "no",
+            "yes" if step.kept else "cut" if step.cut else "no",
             duration(step.start),
             duration(step.period),
             duration(step.duration),

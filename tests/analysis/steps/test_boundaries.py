@@ -9,6 +9,7 @@ from builders_xspace import US, Host, Space, summary_of
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.steps.find import find_steps
 from marin_profile.analysis.steps.series import StepSeries
+from marin_profile.reports import render_markdown
 
 MS = 1000
 
@@ -352,8 +353,27 @@ def test_steps_without_work_and_an_op_longer_than_all_of_them_are_named():
         "Cijk.kd on /device:GPU:0 runs 1,732.00 ms, longer than 30 typical steps of 56.00 ms."
     )
     summary = summary_of(collapse(1_732).analyse())
-    assert summary.trace_overview.quality_warnings[1:3] == list(series.doubts)
-    assert summary.step_time.period.count == 0
+    warnings = summary.trace_overview.quality_warnings
+    assert warnings[:2] == list(series.doubts)
+    assert "No step is kept: numbers cover the whole capture." in warnings
+    time = summary.step_time
+    assert [row.kept for row in time.steps] == [False, False]
+    assert (time.period.count, time.steady_state_steps.count, time.warmup_steps_ignored) == (0,) * 3
+    assert {row.window for row in summary.device_ledger} == {"capture"}
+    assert render_markdown(summary).splitlines()[2].startswith("No step of the capture could be")
+
+
+@pytest.mark.parametrize(("with_work", "count"), [(3, 10), (2, 4), (1, 2)])
+def test_steps_of_a_device_that_lags_behind_the_markers_are_kept(with_work, count):
+    """The capture ends before the device has come to the others."""
+    space = Space()
+    host = space.host()
+    for number in range(count):
+        at = 100 * number
+        step(host, number, (at, at + 10), *([(at + 5, at + 60)] if number < with_work else []))
+    series = steps(space)
+    assert (series.too_few, series.whole) == (False, range(with_work))
+    assert f"{count - with_work} of {count} steps have no device work" in series.doubts[0]
 
 
 def test_an_op_that_outlasts_the_markers_is_named_where_one_step_has_all_the_work():

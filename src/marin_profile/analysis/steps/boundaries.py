@@ -10,7 +10,8 @@ Contract
 * The first step is cut if it lacks ops that every step between the first and the last has, and
   begins with an op with which none of those begins (the last: ends). So it is, too, if each of at
   least two steps between ran more executions of a program. Of two steps each is held to the other.
-* A step without device work among steps with it is left out; its number is told.
+* A step without device work among steps with it is left out; its number is told. Where most steps
+  have none, and fewer than LEAST_STEPS have some, no step is kept.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from marin_profile.base.times import PS_PER_NS
 from marin_profile.events.timeline import Int64s
 
 NOISE = PS_PER_NS
+LEAST_STEPS = 3
 _PS_PER_MS = 1_000_000_000
 _LOW = np.iinfo(np.int64).min
 _LISTED = 8
@@ -85,6 +87,7 @@ def series_of(
         boundary=boundary[:, used],
         present=present[:, used],
         cut=_cut_steps(pairs, used, remarks),
+        too_few=_are_too_few(used),
     )
     tell_long_ops(series, members.marker_start, devices, remarks)
     return series
@@ -111,16 +114,21 @@ def _tell_steps_without_work(
         return
     named = [str(index if numbers[index] is None else numbers[index]) for index in idle[:_LISTED]]
     more = f" and {len(idle) - _LISTED} more" if len(idle) > _LISTED else ""
-    if 2 * len(idle) > len(used):
+    if _are_too_few(used):
         remarks.doubts.append(
             f"Only {len(used) - len(idle)} of {len(used)} steps have device work in the capture: "
-            "they do not speak for the others, which are left out."
+            "they do not speak for the others, so that no step is kept."
         )
     else:
         remarks.doubts.append(
             f"{len(idle)} of {len(used)} steps have no device work in the capture and are left "
             f"out: {', '.join(named)}{more}."
         )
+
+
+def _are_too_few(used: Bools) -> bool:
+    count = int(used.sum())
+    return count < LEAST_STEPS and 2 * count < len(used)
 
 
 # --- cut steps ---------------------------------------------------------------------------------

@@ -110,12 +110,13 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
     notes += _without_a_common_clock(with_steps, clocks)
     path = _critical_path(with_steps, columns, clocks)
     steps = _merge_columns(columns, path, linked)
-    mean, periods = _mean_period(with_steps, chosen, [step.kept for step in steps])
+    kept = [step.kept for step in steps]
+    mean, periods = _mean_period(with_steps, chosen, kept)
     return MergedSteps(
         source=first.steps.source,
         annotation=first.steps.annotation,
         linked=linked,
-        warmup_ignored=sum(1 for step in steps if not step.kept and not step.cut),
+        warmup_ignored=sum(not step.kept and not step.cut for step in steps) if any(kept) else 0,
         steps=tuple(steps),
         notes=tuple(notes),
         mean_period=mean,

@@ -30,7 +30,9 @@ class StepSeries:
     op (see `boundaries`); `present` says where a device took part. cut: (n,) whether the capture
     holds only a part of the step, which then is in no statistic and no window. Where `linked` is
     False, start and boundary hold the markers' starts and end the next marker's (the last step's
-    end equals its start). doubts: what changes the reading of the numbers, for people.
+    end equals its start). too_few: whether so few of the source's steps have device work that they
+    do not speak for the others: none is kept then. doubts: what changes the reading of the numbers,
+    for people.
     """
 
     source: str
@@ -42,6 +44,7 @@ class StepSeries:
     boundary: Int64s
     present: Bools
     cut: Bools
+    too_few: bool = False
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = field(default=())
 
@@ -50,8 +53,8 @@ class StepSeries:
         nothing = np.zeros((0, 0), np.int64)
         absent = nothing.astype(np.bool_)
         return StepSeries(
-            NONE, None, False, (), nothing, nothing, nothing, absent, absent[:0].ravel(), notes,
-            doubts,
+            NONE, None, False, (), nothing, nothing, nothing, absent, absent[:0].ravel(), False,
+            notes, doubts,
         )  # fmt: skip
 
     @property
@@ -72,7 +75,9 @@ class StepSeries:
 
     @property
     def whole(self) -> range:
-        """The positions of the steps that are not cut: only the first and the last may be."""
+        """The positions of the steps that may be kept: only the first and the last may be cut."""
+        if self.too_few:
+            return range(0)
         first = int(self.count > 0 and bool(self.cut[0]))
         last = int(self.count > first and bool(self.cut[-1]))
         return range(first, self.count - last)
