@@ -59,7 +59,15 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "ledger": ("analysis/ledger.py", ("tests/analysis/test_ledger.py", *_WHOLE)),
     "classify": ("events/classify.py", ("tests/events", *_WHOLE)),
     "steps": ("analysis/steps/*.py", ("tests/analysis/steps", *_WHOLE)),
-    "collectives": ("analysis/collectives*", ("tests/analysis/test_collectives.py", *_WHOLE)),
+    "collectives": (
+        "analysis/collectives*",
+        (
+            "tests/analysis/test_collectives.py",
+            "tests/analysis/test_collectives_over_hosts.py",
+            "tests/analysis/test_collectives_oracle.py",
+            *_WHOLE,
+        ),
+    ),
     "costs": ("analysis/costs.py", ("tests/analysis/test_costs.py", *_WHOLE)),
     "roofline": ("analysis/roofline*", ("tests/analysis/test_roofline.py", *_WHOLE)),
     "assemble": ("assemble/*.py", ("tests/assemble", "tests/pipeline", *_WHOLE)),

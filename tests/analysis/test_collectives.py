@@ -316,3 +316,21 @@ def test_groups_that_never_meet_are_not_what_the_order_of_devices_says():
     found = row(space)
     assert (found.instances, found.members_seen, found.wait) == (None, None, None)
     assert bandwidth(found) == (None, None)
+
+
+def test_members_that_miss_each_other_are_left_out():
+    """Eleven times 0 and 1 are in it together (once they only touch), once 1 comes when 0 has left:
+    20 us of wait and 10 of wire each, but for that one."""
+    space = Space()
+    text = "%x.1 = f32[9] all-reduce(f32[9] %p), replica_groups={{0,1}}"
+    for ordinal, stay in enumerate((30, 10)):
+        tpu = space.tpu(ordinal)
+        for again in range(12):
+            late = {3: 50, 4: 10}.get(again, 0) if ordinal else 0
+            at = 1000 * again + 30 - stay + late
+            tpu.op("x.1", at, stay, category="all-reduce", long_name=text)
+    merged = collectives_of(space)
+    (found,) = merged.rows
+    assert (found.instances, found.wire) == (12, 11 * 2 * 10 * US)
+    assert (found.wait, found.wait_is_lower_bound) == (11 * 20 * US, True)
+    assert [one.arrived_last for one in merged.members] == [0, 11]

@@ -61,6 +61,8 @@ def test_like_a_plain_oracle(seed):
     wire = wait = instances = 0
     waits: Counter[int] = Counter()
     caused: Counter[int] = Counter()
+    on_host: Counter[int] = Counter()
+    last: Counter[int] = Counter()
     is_whole = True
     for step in sorted({step for steps in seen for step in steps}):
         for group in groups:
@@ -81,7 +83,14 @@ def test_like_a_plain_oracle(seed):
                     waits[device] += stay - least
                 if len(here) == len(group):
                     # Ties go to the first device.
-                    caused[min(sorted(group), key=lambda device: own[device])] += lost
+                    late = min(sorted(group), key=lambda device: own[device])
+                    caused[late] += lost
+                    last[late] += lost > 0
+                    on_host[late] += sum(
+                        stay - least
+                        for device, stay in own.items()
+                        if device // devices == late // devices
+                    )
     assert row.instances == instances
     assert (row.wire or 0) == wire * US
     assert (row.wait or 0) == wait * US
@@ -92,5 +101,8 @@ def test_like_a_plain_oracle(seed):
         ]
         assert [one.wait_caused for one in merged.members] == [
             caused[device] * US for device in range(len(merged.members))
+        ]
+        assert [(one.arrived_last, one.caused_on_host) for one in merged.members] == [
+            (last[device], on_host[device] * US) for device in range(len(merged.members))
         ]
         assert sum(one.exposed_wait for one in merged.members) == wait * US

@@ -226,6 +226,41 @@ def test_sequences_of_equal_windows_meet_whole(modules):
     assert bandwidth(found)[0] == pytest.approx(7 * BYTES / 280e-6 / 1e9)
 
 
+def test_steps_are_aligned_by_their_collectives_not_by_what_follows():
+    """After the last collective each host goes its own way for up to 90 us."""
+    spaces = unnumbered(range(6), range(1, 7))
+    for space, rest in zip(spaces, ((80, 5, 60, 10, 90, 20), (15, 70, 5, 85, 30, 60)), strict=True):
+        for tpu in space.planes:
+            ends = [
+                (event.start_ps + event.duration_ps) // US
+                for event in tpu.lines["XLA Ops"].events[1::2]
+            ]
+            for end, own in zip(ends, rest, strict=True):
+                tpu.op("fusion.9", end, own, category="loop fusion")
+    found = row(*spaces)
+    assert (found.instances, found.wait) == (7, 5 * 200 * US)
+
+
+def test_between_steps_and_before_the_first_one():
+    """An evaluation between steps 1 and 2 meets on both hosts; what ran before the first step is
+    not known to be the same."""
+
+    def space(offset: int, *stays: float) -> Space:
+        made = Space()
+        tpu = made.tpu(0)
+        for step in range(3):
+            tpu.step(step, offset + 1000 * step, 500).op("fusion.1", offset + 1000 * step, 500)
+        for name, end, stay in zip(("before.1", "eval.1", "after.1"), (-100, 1900, 2900), stays,
+                                   strict=True):  # fmt: skip
+            tpu.op(name, offset + end - stay, stay, category="all-reduce",
+                   long_name=text(name, "replica_groups={{0,1}}"))  # fmt: skip
+        return made
+
+    found = row(space(400, 10, 20, 30), space(7_000, 14, 25, 37))
+    assert (found.instances, found.wait, found.wait_is_lower_bound) == (4, (5 + 7) * US, True)
+    assert found.wire == 2 * (20 + 30) * US
+
+
 def test_sequences_that_do_not_fit_are_not_matched():
     """The second host runs at another rhythm."""
     groups = "replica_groups={{0,1,2,3}}"

@@ -7,7 +7,7 @@ op more often in a step than others do not meet those.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +29,7 @@ from marin_profile.events.timeline import Int64s
 # _MOST_OFTEN.
 _APART = 1 << 28
 _MOST_OFTEN = 1 << 20
+_MOST_CELLS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ def members_of(shares: Sequence[HostShare]) -> list[Member]:
     ]
 
 
-def tables_of(shares: Sequence[HostShare], members: Sequence[Member]) -> list[Table]:
+def tables_of(shares: Sequence[HostShare], members: Sequence[Member]) -> Iterator[Table]:
     if not members:
-        return []
+        return
     partners, described, numbers_of = _numbered_ops(shares)
     ops = [numbers_of[member.host][member.device.op] for member in members]
     labels, occurrences = _places(shares, members, ops)
@@ -96,12 +97,18 @@ def tables_of(shares: Sequence[HostShare], members: Sequence[Member]) -> list[Ta
             for name in ("start", "duration", "whole", "blocked", "exposed", "steady")
         },
     )
-    tables = []
-    for numbers, columns in _alike(described, executions):
+    alike = _alike(described, executions)
+    table_of_op = np.zeros(len(described), np.int64)
+    for number, (numbers, _) in enumerate(alike):
+        table_of_op[numbers] = number
+    table = table_of_op[executions.op]
+    rows_of_table = np.split(
+        np.argsort(table, kind="stable"), np.cumsum(counts_of(table, len(alike)))[:-1]
+    )
+    for (numbers, columns), rows in zip(alike, rows_of_table, strict=True):
         ops_of_table = [described[number] for number in numbers]
         meeting = partners[ops_of_table[0].partners]
-        tables.append(_table(executions, ops_of_table, meeting, numbers, columns, members))
-    return tables
+        yield _table(executions, rows, ops_of_table, meeting, numbers, columns, members)
 
 
 @dataclass(frozen=True)
@@ -117,14 +124,15 @@ class _Executions:
 
 def _table(
     executions: _Executions,
+    rows: Int64s,
     described: Sequence[CollectiveOp],
     partners: Partners,
     numbers: Sequence[int],
     columns: Int64s,
     members: Sequence[Member],
 ) -> Table:
-    """`numbers` of the ops, which are described; `columns`: the numbers of the members."""
-    rows = np.flatnonzero(np.isin(executions.op, numbers))
+    """`rows` of the executions, `numbers` of the ops, which are described; `columns`: the numbers
+    of the members."""
     op_of_unit, _, unit = unique_pairs(executions.op[rows], executions.label[rows])
     unit_of_slot, _, slot = unique_pairs(unit, executions.occurrence[rows])
     column = np.searchsorted(columns, executions.member[rows])
@@ -203,8 +211,10 @@ def _keys(ops_of: Sequence[Sequence[CollectiveOp]]) -> list[list[tuple[object, .
 def _alike(
     described: Sequence[CollectiveOp], executions: _Executions
 ) -> list[tuple[list[int], Int64s]]:
-    """Numbers of ops that one table can hold, ascending, with the members that ran them."""
+    """Numbers of ops that one table can hold, ascending, with the members that ran them. A table
+    has some _MOST_CELLS executions, or one op."""
     ops, members, _ = unique_pairs(executions.op, executions.member)
+    executed = counts_of(executions.op, len(described))
     _, firsts = np.unique(ops, return_index=True)
     found: dict[tuple[object, ...], tuple[list[int], Int64s]] = {}
     taking_part = np.split(members, firsts[1:])
@@ -212,7 +222,12 @@ def _alike(
         op = described[number]
         key = (op.kind, op.group_size, op.partners, op.in_flight, own.tobytes())
         found.setdefault(key, ([], own))[0].append(number)
-    return list(found.values())
+    tables = []
+    for numbers, own in found.values():
+        block = np.cumsum(executed[numbers]) // _MOST_CELLS
+        for part in np.unique(block):
+            tables.append((np.array(numbers)[block == part].tolist(), own))
+    return tables
 
 
 def _places(

@@ -130,7 +130,7 @@ class _Row:
     groups_known: bool = True
     instances: int = 0
     groups: int = 0
-    members_seen: int | None = None
+    seen: dict[tuple[object, ...], Int64s] = field(default_factory=dict)
     timed_payload: int | None = 0
     wire: int | None = None
     wire_is_upper_bound: bool = False
@@ -198,7 +198,9 @@ def _total(row: _Row, count: int, duration: int, exposed: int, overlapped: int) 
         payload=row.payload,
         instances=row.instances if row.groups_known else None,
         groups=row.groups if row.groups_known else None,
-        members_seen=row.members_seen if row.groups_known else None,
+        members_seen=min((int(seen.min()) for seen in row.seen.values()), default=None)
+        if row.groups_known
+        else None,
         timed_payload=row.timed_payload,
         wire=row.wire,
         wire_is_upper_bound=row.wire_is_upper_bound,
@@ -209,9 +211,8 @@ def _total(row: _Row, count: int, duration: int, exposed: int, overlapped: int) 
 
 def _count(row: _Row, found: _Found) -> None:
     row.instances += int(found.exists.sum())
-    if found.members_seen is not None:
-        seen = (found.members_seen, row.members_seen)
-        row.members_seen = min(one for one in seen if one is not None)
+    key = found.table.partners, found.table.members.tobytes(), found.size
+    row.seen[key] = np.maximum(found.seen, row.seen.get(key, 0))
     if found.timed.any():
         row.wire = (row.wire or 0) + int(found.wire[found.timed].sum()) * found.size
         members = found.timed.sum(axis=1) * found.size
@@ -263,7 +264,7 @@ class _Found:
         self.apart = int(present.sum(axis=2)[~matches].sum())
         seen = np.where(matches, present.sum(axis=2), self.exists)
         best = seen.max(axis=0)
-        self.members_seen = None if of_each or not len(best) else int(best.min())
+        self.seen = best
         self.wire = np.where(span >= 0, span, _FAR).min(axis=2)
         self.timed = matches & (span >= 0).all(axis=2)
         # Whose wait is known: at least two members that were blocked.
@@ -284,14 +285,13 @@ class _Found:
         """Members on one clock must be in it at the same time."""
         table, place = self.table, self.place
         start, end = table.start[:, place], (table.start + table.duration)[:, place]
-        meet = np.ones(present.shape[:2], np.bool_)
-        for right in range(1, self.size):
-            left = 0 if of_each else right - 1
-            one_clock = (table.hosts[place[:, left]] == table.hosts[place[:, right]]) & (
-                (table.span[:, place[:, left]] >= 0) & (table.span[:, place[:, right]] >= 0)
-            )
-            apart = (start[:, :, left] > end[:, :, right]) | (start[:, :, right] > end[:, :, left])
-            meet &= ~(one_clock & present[:, :, left] & present[:, :, right] & apart)
+        hosts, whole = table.hosts[place], present & (table.span[:, place] >= 0)
+        # Each is compared with the one before it, or with the one that is meant.
+        left, right = slice(0, 1) if of_each else slice(0, -1), slice(1, None)
+        one_clock = hosts[:, left] == hosts[:, right]
+        known = one_clock & whole[:, :, left] & whole[:, :, right]
+        apart = (start[:, :, left] > end[:, :, right]) | (start[:, :, right] > end[:, :, left])
+        meet: NDArray[np.bool_] = ~(known & apart).any(axis=2)
         return meet
 
 
