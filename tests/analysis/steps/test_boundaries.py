@@ -185,6 +185,19 @@ def test_periods_add_up_whatever_the_steps_are_like():
     assert (series.boundary <= series.start).all()
 
 
+def test_a_step_that_runs_before_the_one_before_has_no_negative_period():
+    """Markers of two threads: step 1 is launched after step 0, and runs before it."""
+    space = Space()
+    host = space.host()
+    for number, begin in enumerate((50, 10, 100, 150)):
+        host.marker(number, number * MS, MS, line=f"python/{number}")
+        host.call("Execute", number * MS + 1, 1, line=f"python/{number}", run_id=number)
+        host.cpu_op("fusion.1", begin * MS, 20 * MS, run_id=number)
+    period = steps(space).period()[0]
+    assert np.isnan(period[[0, 3]]).all()
+    assert (period[[1, 2]] > 0).all()
+
+
 def test_with_a_clock_conflict_boundaries_are_first_ops():
     """The device begins 20 ms before it is told to: its idle time says nothing about markers."""
     space = Space()

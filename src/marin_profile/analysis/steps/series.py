@@ -128,9 +128,11 @@ class StepSeries:
     @property
     def spans(self) -> tuple[Int64s, Int64s, Bools]:
         """(d, n) start and end of each device's period of each step, from its boundary to that of
-        the very next step, and whether both are known."""
+        the very next step, and whether both are known and in this order (markers of several threads
+        may name steps in another order than devices run them)."""
         end = np.roll(self.boundary, -1, axis=1)
         known = self.present & np.roll(self.present, -1, axis=1) & self.has_successor
+        known &= end >= self.boundary
         if self.count and self.cut[0]:
             known[:, 0] = False
         return self.boundary, end, known
