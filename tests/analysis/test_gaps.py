@@ -150,6 +150,38 @@ def test_the_longest_gap_of_each_device():
     assert (gap.total // US, gap.longest // US, gap.longest_each // US) == (67, 31, 61)
 
 
+def test_gaps_inside_the_steady_window_and_the_account():
+    """Gaps before b at 10-17, 40-53 and 80-81 and of 1 ns at 91; steady is 12-50, the account 45-95
+    on the first device and nothing on the second."""
+    space = Space()
+    for ordinal in range(2):
+        tpu = space.tpu(ordinal)
+        for at, length in ((0, 10), (20, 20), (56, 24), (84, 7)):
+            tpu.op("a", at, length)
+        for at, length in ((17, 3), (53, 3), (81, 3), (91.001, 9)):
+            tpu.op("b", at, length)
+    totals = gap_totals(space.devices(), (12 * US, 50 * US), [(45 * US, 95 * US), None])
+    found = {gap.payload: gap for gap in totals}
+    gap = found["b"]
+    assert (gap.count, gap.total // US, gap.longest_each // US) == (6, 42, 26)
+    assert (gap.steady_count, gap.steady_total // US) == (4, 2 * (5 + 10))
+    assert gap.steady_longest_each // US == 20
+    assert (gap.account_count, gap.account_total // US) == (2, 8 + 1)
+    noise = found[NOISE_ROW]
+    assert (noise.count, noise.steady_count, noise.account_count) == (2, 0, 1)
+    assert (noise.total, noise.account_total) == (2_000, 1_000)
+
+
+def test_without_windows_nothing_is_inside_one():
+    (gap,) = gap_totals(ops(("a", 0, 0), ("b", 10, 1)).devices())
+    assert (gap.steady_count, gap.steady_total, gap.account_count, gap.account_total) == (
+        0,
+        0,
+        0,
+        0,
+    )
+
+
 def test_sparse_cores_have_no_gaps():
     space = Space()
     space.tpu(0).op("a", 0, 10).op("b", 15, 5)

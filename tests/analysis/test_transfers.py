@@ -3,6 +3,7 @@
 import pytest
 
 from builders_xspace import Space, summary_of
+from marin_profile.analysis.transfers import TransferTotals, merge_transfers, moved_bytes
 from marin_profile.events.shapes import array_bytes
 from marin_profile.queries import answer
 from marin_profile.reports import render_markdown
@@ -139,6 +140,36 @@ def test_what_moves_in_a_slice(name, text, expected):
     )
     (row,) = transfers(space).values()
     assert (row.count, row.bytes) == (1, expected)
+
+
+def test_a_done_alone_tells_what_a_slice_moved():
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("fusion.1", 0, 40)
+    for name, expected in (("slice", 2048), ("dynamic-update-slice", None)):
+        tpu.async_op(
+            f"{name}-done.1", 5, 9, name="async-slice", hlo_category="async-done",
+            long_name=f"%{name}-done.1 = f32[512]{{0}} async-done(%{name}-start.1)",
+        )  # fmt: skip
+        found = space.devices()
+        op, fact = next(
+            (op, fact)
+            for op, fact in zip(found.timeline.ops, found.facts, strict=True)
+            if fact.hlo_op == f"{name}-done.1"
+        )
+        assert fact.op_class.base == name
+        assert moved_bytes(op, fact) == expected
+
+
+def test_hosts_add_up_and_a_size_that_one_does_not_know_is_unknown():
+    known = TransferTotals("on_chip", 2, 10, 7, 3, 100)
+    other = TransferTotals("on_chip", 1, 5, 5, 4, 50)
+    blind = TransferTotals("on_chip", 1, 5, 5, 4, None)
+    assert merge_transfers([known, other]) == [TransferTotals("on_chip", 3, 15, 12, 7, 150)]
+    assert merge_transfers([known, blind])[0].payload is None
+    assert merge_transfers([blind, known])[0].payload is None
+    infeed = TransferTotals("infeed", 1, 5, 5, 9, None)
+    assert [row.kind for row in merge_transfers([known, infeed])] == ["infeed", "on_chip"]
 
 
 def test_infeeds_have_the_bytes_of_their_result():
