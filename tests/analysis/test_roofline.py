@@ -60,6 +60,7 @@ A100 = {
         ({**A100, "peak_teraflops_per_second": 300.0}, Peaks(300.0, 1555.0)),
         ({**A100, "peak_hbm_bw_gigabytes_per_second": 1500.0}, Peaks(311.86944, 1500.0)),
         ({**A100, "compute_cap_minor": 6}, Peaks(None, 1555.0)),
+        ({k: A100[k] for k in A100 if k != "compute_cap_minor"}, Peaks(311.86944, 1555.0)),
         ({**A100, "device_vendor": "AMD"}, Peaks(None, 1555.0)),
         ({**A100, "core_count": 0}, Peaks(None, 1555.0)),
         ({**A100, "clock_rate": "fast"}, Peaks(None, 1555.0)),
@@ -125,6 +126,15 @@ def test_no_verdict_without_both():
     assert rate(Peaks(100.0, None), flops=1_000_000, bytes_accessed=5).bound_by is None
     assert rate(Peaks(None, 1000.0), flops=1_000_000, bytes_accessed=5).bound_by is None
     assert rate().tflops is None
+
+
+def test_what_costs_nothing_is_bound_by_nothing():
+    space = Space()
+    space.tpu(0).op("tuple.1", 0, 10, flops=0, bytes_accessed=0)
+    (op,) = space.analyse().ops
+    found = op_rate(op, PEAKS)
+    assert (found.tflops, found.gbps, found.bound_by) == (0.0, 0.0, None)
+    assert Work(time=5, known_time=5).bound_by(PEAKS) is None
 
 
 def test_what_xla_cannot_see_into_has_no_rate():

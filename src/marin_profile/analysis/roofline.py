@@ -93,7 +93,7 @@ def op_rate(op: OpTotals, peaks: Peaks) -> OpRate:
     gbps = None if costs.bytes_accessed is None else costs.bytes_accessed * count * 1000 / time
     compute = _utilisation(tflops, peaks.teraflops)
     memory = _utilisation(gbps, peaks.hbm_gigabytes)
-    if max(compute or 0.0, memory or 0.0) > 1.0:
+    if any(share is not None and share > 1.0 for share in (compute, memory)):
         return OpRate(None, None, None, True)
     return OpRate(tflops, gbps, _larger(compute, memory), False)
 
@@ -103,7 +103,7 @@ def _utilisation(rate: float | None, peak: float | None) -> float | None:
 
 
 def _larger(compute: float | None, memory: float | None) -> str | None:
-    if compute is None or memory is None or compute == memory == 0:
+    if compute is None or memory is None or not (compute or memory):
         return None
     return COMPUTE_BOUND if compute > memory else MEMORY_BOUND
 
