@@ -145,7 +145,7 @@ def test_a_batched_dot_with_two_contracted_dimensions():
     assert found == Costs(4620, 2 * (66 + 210 + 770), DERIVED)
 
 
-@pytest.mark.parametrize("facts", [{}, {"contracting": [2]}])
+@pytest.mark.parametrize("facts", [{}, {"contracting": [2]}, {"contracting": [5]}])
 def test_a_dot_whose_dimensions_are_not_known(facts):
     found = costs("dot", array(F32, 5, 3), array(F32, 5, 7), array(F32, 7, 3), **facts)
     assert (found.flops, found.bytes_accessed) == (None, 284)
@@ -318,6 +318,36 @@ def test_pairs_are_those_that_trying_all_finds(inputs, outputs, size, **moves):
         {
             "window": [{"size": 4}],
             "convolution": convolution_dims(
+                kernel_input_feature=5, input_spatial=[1], output_spatial=[1]
+            ),
+        },
+        {
+            "window": [{"size": 4}],
+            "convolution": convolution_dims(
+                kernel_input_feature=1, input_spatial=[5], output_spatial=[1]
+            ),
+        },
+        {
+            "window": [{"size": 4}],
+            "convolution": convolution_dims(
+                kernel_input_feature=1, input_spatial=[1], output_spatial=[5]
+            ),
+        },
+        {
+            "window": [{"size": 4}],
+            "convolution": convolution_dims(
+                kernel_input_feature=1, input_spatial=[1, 2], output_spatial=[1]
+            ),
+        },
+        {
+            "window": [{"size": 4}],
+            "convolution": convolution_dims(
+                kernel_input_feature=1, input_spatial=[1], output_spatial=[1, 2]
+            ),
+        },
+        {
+            "window": [{"size": 4}],
+            "convolution": convolution_dims(
                 kernel_input_feature=1, input_spatial=[3], output_spatial=[1]
             ),
         },
@@ -370,6 +400,16 @@ def test_a_reduction_applies_its_computation_to_each_element_it_takes_in():
 
 def test_a_reduction_without_its_computation_is_unknown():
     assert costs("reduce", array(F32, 4), array(F32, 4, 6), array(F32)).flops is None
+    inner = (region(7, "add", "sort"),)
+    sorts = costs("reduce", array(F32, 4), array(F32, 4, 6), array(F32), inner=inner, calls=[7])
+    assert sorts.flops is None
+
+
+@pytest.mark.parametrize("opcode", ["reduce", "scatter"])
+def test_a_reduction_of_what_is_not_known(opcode):
+    inner = (region(7, "add"),)
+    found = costs(opcode, array(F32, 4), b"", b"", b"", inner=inner, calls=[7])
+    assert found == UNKNOWN_COSTS
 
 
 def test_a_reduction_over_windows():
@@ -520,6 +560,24 @@ def test_a_fusion_in_a_fusion():
     assert found == Costs(5, 40, DERIVED)
 
 
+@pytest.mark.parametrize(("levels", "flops"), [(1, 5), (6, 5), (7, None)])
+def test_fusions_nest_only_so_deep(levels, flops):
+    """The innermost is one addition of five elements."""
+    last = computation(
+        100 + levels, 1, instruction("add", "add", id=1, shape=array(F32, 5), operands=[])
+    )
+    between = [
+        computation(
+            100 + level,
+            1,
+            instruction(f"f.{level}", "fusion", id=1, shape=array(F32, 5), calls=[101 + level]),
+        )
+        for level in range(1, levels)
+    ]
+    found = costs("fusion", array(F32, 5), inner=(*between, last), calls=[101])
+    assert found.flops == flops
+
+
 def test_a_computation_that_calls_itself_never_ends_in_an_error():
     found = costs(
         "fusion",
@@ -585,6 +643,19 @@ def test_a_slice_behind_a_bitcast():
         result=array(F32, 8),
     )
     assert found.bytes_accessed == 64
+
+
+def test_a_slice_of_unknown_size_counts_as_the_whole():
+    whole = array(F32, 100)
+    found = fusion(
+        parameter("w", 71, whole),
+        instruction("s", "slice", id=72, operands=[71]),
+        instruction("n", "negate", id=73, shape=array(F32, 5), operands=[72]),
+        root=73,
+        outside=(whole,),
+        result=array(F32, 5),
+    )
+    assert found.bytes_accessed == 400 + 20
 
 
 def test_an_index_is_read_whole():

@@ -327,18 +327,23 @@ def _bytes_read(
 ) -> int | None:
     """Of a value that a fusion takes in: the whole of it, unless all that uses it takes slices of
     it or updates it in place."""
-    whole, parts = _size(module[name]), 0
+    whole = _size(module[name])
     if whole is None or depth > DEEPEST_NESTING:
         return whole
+    parts = 0
     for user in users.get(name, ()):
         instruction = module[user]
         is_base = instruction.operands[0] == name and name not in instruction.operands[1:]
+        part: int | None = None
         if instruction.opcode in SLICES and is_base:
-            parts += _size(instruction) or 0
+            part = _size(instruction)
         elif instruction.opcode in RENAMES:
-            parts += _bytes_read(user, users, module, depth + 1) or 0
-        elif not (instruction.opcode == "dynamic-update-slice" and is_base):
+            part = _bytes_read(user, users, module, depth + 1)
+        elif instruction.opcode == "dynamic-update-slice" and is_base:
+            part = 0
+        if part is None:
             return whole
+        parts += part
     return min(whole, parts)
 
 
