@@ -205,10 +205,10 @@ def test_other_custom_calls_are_unknown(target):
 
 
 def test_a_convolution_by_cudnn_in_three_directions():
-    """Input [2,9,3], kernel [4,3,5] (spatial, in, out), output [2,6,5], no padding: 6 x 4 pairs,
-    2 x 2 x 5 x 24 x 3 flops, whichever of the three is the result."""
-    inputs, kernel, output = array(F32, 2, 9, 3), array(F32, 4, 3, 5), array(F32, 2, 6, 5)
-    moved = 4 * (54 + 60 + 60)
+    """Input [7,9,3], kernel [4,3,5] (spatial, in, out), output [7,6,5], no padding: 6 x 4 pairs,
+    2 x 7 x 5 x 24 x 3 flops, whichever of the three is the result."""
+    inputs, kernel, output = array(F32, 7, 9, 3), array(F32, 4, 3, 5), array(F32, 7, 6, 5)
+    moved = 4 * (189 + 60 + 210)
     facts = {
         "window": [{"size": 4}],
         "convolution": convolution_dims(
@@ -223,7 +223,7 @@ def test_a_convolution_by_cudnn_in_three_directions():
     ):
         result = tuple_of(result, array(2, 77))
         found = costs("custom-call", result, *operands, target=target, **facts)
-        assert found == Costs(1440, moved, DERIVED), target
+        assert found == Costs(5040, moved, DERIVED), target
 
 
 def test_a_grouped_convolution_counts_the_features_of_one_group():
@@ -403,6 +403,13 @@ def test_a_reduction_without_its_computation_is_unknown():
     inner = (region(7, "add", "sort"),)
     sorts = costs("reduce", array(F32, 4), array(F32, 4, 6), array(F32), inner=inner, calls=[7])
     assert sorts.flops is None
+
+
+@pytest.mark.parametrize("opcode", ["dot", "convolution", "reduce", "scatter"])
+def test_operands_that_are_not_there(opcode):
+    inner = (region(7, "add"),)
+    found = costs(opcode, array(F32, 4), inner=inner, calls=[7], contracting=[0])
+    assert found.flops is None
 
 
 @pytest.mark.parametrize("opcode", ["reduce", "scatter"])

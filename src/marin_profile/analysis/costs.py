@@ -30,13 +30,15 @@ STATED, DERIVED = "profile", "hlo"
 
 CUSTOM_CALL = "custom-call"
 PRODUCTS = frozenset({"__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8"})
-# Custom call -> which of its arrays are the forward convolution's input, kernel and output:
-# operands by number, -1 for the result.
+RESULT = -1
+FORWARD = (0, 1, RESULT)
+# Custom call -> which of its operands (by number), or its result, are the forward convolution's
+# input, kernel and output.
 CONVOLUTIONS = {
-    "__cudnn$convForward": (0, 1, -1),
-    "__cudnn$convBiasActivationForward": (0, 1, -1),
-    "__cudnn$convBackwardInput": (-1, 1, 0),
-    "__cudnn$convBackwardFilter": (0, -1, 1),
+    "__cudnn$convForward": FORWARD,
+    "__cudnn$convBiasActivationForward": FORWARD,
+    "__cudnn$convBackwardInput": (RESULT, 1, 0),
+    "__cudnn$convBackwardFilter": (0, RESULT, 1),
 }
 
 # One flop for each element of the result.
@@ -183,7 +185,7 @@ def _flops(instruction: HloInstruction, module: Module, depth: int = 0) -> int |
     if opcode == "dot" or instruction.custom_call_target in PRODUCTS:
         return _product_flops(instruction, result, module)
     if opcode == "convolution":
-        return _convolution_flops(instruction, (0, 1, -1), module)
+        return _convolution_flops(instruction, FORWARD, module)
     if instruction.custom_call_target in CONVOLUTIONS:
         return _convolution_flops(instruction, CONVOLUTIONS[instruction.custom_call_target], module)
     if opcode == "fusion":
@@ -233,7 +235,7 @@ def _convolution_flops(
 ) -> int | None:
     """`places`: see CONVOLUTIONS; window and dimensions are those of the forward convolution."""
     inputs, kernel, output = (
-        _first(instruction if at < 0 else _operand(instruction, at, module)) for at in places
+        _first(instruction if at == RESULT else _operand(instruction, at, module)) for at in places
     )
     dims, window = instruction.convolution, instruction.window
     if inputs is None or kernel is None or output is None or dims is None:
