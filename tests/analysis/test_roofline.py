@@ -201,6 +201,37 @@ def test_totals_are_those_of_the_compute_ops_with_known_costs():
     assert Work().coverage is None
 
 
+@pytest.mark.parametrize("costs", [{"flops": 5}, {"bytes_accessed": 5}])
+def test_one_cost_of_two_is_not_known(costs):
+    space = Space()
+    space.tpu(0).op("dot.1", 0, 10, **costs)
+    found = whole(space)
+    assert (found.time, found.known_time, found.flops) == (10_000_000, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("stats", "costs", "reason"),
+    [
+        ({}, {"flops": 5, "bytes_accessed": 5}, "The file does not tell the device's peak."),
+        (
+            {"peak_teraflops_per_second": 1.0},
+            {"flops": 5, "bytes_accessed": 5},
+            "The file does not tell the device's peak.",
+        ),
+        (
+            {"peak_teraflops_per_second": 1.0, "peak_hbm_bw_gigabytes_per_second": 1.0},
+            {"flops": 0, "bytes_accessed": 0},
+            "The ops with known costs neither compute nor access memory.",
+        ),
+    ],
+)
+def test_why_nothing_bounds_it(tmp_path, stats, costs, reason):
+    space = Space()
+    space.tpu(0, **stats).op("tuple.1", 0, 10, **costs)
+    found = roofline_of(tmp_path, space)
+    assert (found.bound_by, found.bound_by_unknown_because) == (None, reason)
+
+
 def test_a_graph_of_kernels_is_time_without_costs():
     """30 us of a kernel with costs beside 70 us of a graph that may compute."""
     space = Space()

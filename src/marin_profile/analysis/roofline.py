@@ -86,7 +86,7 @@ def _positive(value: int | float | str | None) -> float | None:
 def op_rate(op: OpTotals, peaks: Peaks) -> OpRate:
     """Achieved TFLOP/s (flops per ps) and GB/s of one compute op over the whole capture."""
     costs, time = op.costs, op.exclusive
-    if time <= 0 or op.facts.group != GROUP_COMPUTE:
+    if not time or op.facts.group != GROUP_COMPUTE:
         return OpRate(None, None, None, False)
     count = op.cost_count
     tflops = None if costs.flops is None else costs.flops * count / time
@@ -163,7 +163,7 @@ class Work:
         return self._share_of_peak(self.flops, peaks, time)
 
     def _share_of_peak(self, flops: int, peaks: Peaks, time: float) -> float | None:
-        if not self.is_covered or peaks.teraflops is None or time <= 0:
+        if not self.is_covered or peaks.teraflops is None or not time:
             return None
         return flops / (time * peaks.teraflops)
 

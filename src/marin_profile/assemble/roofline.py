@@ -85,7 +85,7 @@ def _of_the_peak(
     """MFU and HFU of the whole periods, or why there are none."""
     time = context.period_time
     mfu, hfu = work.mfu(peaks, time), work.hfu(peaks, time)
-    if not context.in_periods or time <= 0:
+    if not context.in_periods or not time:
         return None, None, NO_STEPS
     if not work.is_covered:
         return None, None, FEW_COSTS if work.known_time else NO_COSTS
