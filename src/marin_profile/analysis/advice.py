@@ -22,6 +22,7 @@ ONE_OFF = 0.5  # of all gaps before an op: more in one gap is no recurring delay
 TOP_OP = 0.30
 RECOMPUTE = 0.15
 STEP_SPREAD = 1.4
+STEPS_IN_ONE_OP = 2
 SLOW_STEPS = 0.02
 MOST_CAUSES = 3
 LOW_ATTRIBUTION = 0.90
@@ -68,6 +69,7 @@ class Findings:
     most_delayed: Gaps | None
     top_op: tuple[str, str, float] | None  # compute op: name, scope, share of op time
     top_op_bound_by: str | None
+    long_op: tuple[str, int] | None  # the longest that outlasts a step, in typical steps
     recompute: float
     step_median_us: float | None
     step_mean_us: float | None
@@ -246,6 +248,16 @@ def _top_op(f: Findings) -> Candidate | None:
     if f.top_op is None or f.top_op[2] < TOP_OP:
         return None
     name, scope, share = f.top_op
+    if f.long_op is not None and f.long_op[0] == name and f.long_op[1] >= STEPS_IN_ONE_OP:
+        return Candidate(
+            "op-longer-than-steps",
+            f"Check the capture: {name} spans many steps",
+            "An op cannot last longer than the step that it is in: the profiler joined or lost "
+            "events, or the markers name something else.",
+            (f"{name}: {_percent(share)} of op time, {f.long_op[1]:,} typical steps long",),
+            ("Capture again, for fewer steps, and look at this op in the trace viewer.",),
+            share,
+        )
     evidence = [f"{name}: {_percent(share)} of op time"]
     if scope:
         evidence.append(f"scope: {scope}")

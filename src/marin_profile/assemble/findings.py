@@ -95,6 +95,7 @@ def _findings(
         if top is None
         else (top.facts.name, top.facts.scope_path, context.op_time(top) / op_time),
         top_op_bound_by=None if top is None else op_rate(top, context.peaks).bound_by,
+        long_op=(long_op.name, long_op.steps) if (long_op := step_time.long_op) else None,
         recompute=sum(map(context.op_time, recomputed)) / op_time,
         step_median_us=period.median,
         step_mean_us=step_time.mean_period,

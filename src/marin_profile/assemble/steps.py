@@ -13,6 +13,7 @@ from marin_profile import schema
 from marin_profile.analysis.steps.classes import classify_steps, periodicity
 from marin_profile.analysis.steps.merge import MergedStep, MergedSteps
 from marin_profile.analysis.steps.outliers import GAP, outliers
+from marin_profile.analysis.steps.series import LongOp
 from marin_profile.assemble.context import Context, us, us_or_none
 
 
@@ -58,6 +59,8 @@ def step_time_section(context: Context) -> schema.StepTime:
         whole_periods=merged.whole_periods if steps else None,
         outliers=[_outlier(merged, index, excess) for index, excess in excesses.items()],
         outlier_causes=_outlier_causes(merged, excesses),
+        steps_without_work=merged.without_work if steps else None,
+        long_op=_long_op(merged.long_op),
         steps=[
             schema.Step(
                 index=index,
@@ -75,6 +78,12 @@ def step_time_section(context: Context) -> schema.StepTime:
             for index, step in enumerate(steps)
         ],
     )
+
+
+def _long_op(op: LongOp | None) -> schema.LongOp | None:
+    if op is None:
+        return None
+    return schema.LongOp(name=op.name, device=op.device, duration=us(op.time), steps=op.steps)
 
 
 def _step_ledger(terms: Mapping[str, int]) -> schema.StepLedger | None:

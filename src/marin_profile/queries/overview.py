@@ -5,7 +5,7 @@ Where the typical and the mean step differ, the row holds what the outliers add 
 
 from __future__ import annotations
 
-from marin_profile.base.units import Count, Microseconds
+from marin_profile.base.units import Count, Microseconds, Steps
 from marin_profile.facts.device_time import (
     NOT_STATED,
     DeviceTime,
@@ -26,6 +26,15 @@ from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query,
 from marin_profile.schema import ProfileSummary
 
 
+class LongOpRow(Row, frozen=True, kw_only=True):
+    """The longest op that outlasts a typical step, and how many typical steps fit into it."""
+
+    name: str
+    device: str
+    duration: Microseconds
+    steps: Steps
+
+
 class OverviewRow(Row, frozen=True, kw_only=True):
     """`step_measure` tells what the step lengths measure: "period" or "duration"; the typical step
     is the median. Where median and mean are more than 2 % apart, `step_lengths_differ` is true and
@@ -42,6 +51,8 @@ class OverviewRow(Row, frozen=True, kw_only=True):
     step_lengths_differ: bool
     outlier_causes: list[OutlierCost]
     kept_steps: Count
+    steps_without_work: Count
+    long_op: LongOpRow | None = None
     device_time: DeviceTime | None = None
     other_devices: list[DeviceTime]
     breakdown: list[Part]
@@ -52,6 +63,7 @@ def overview(summary: ProfileSummary) -> OverviewRow:
     differ = length is not None and length.differ
     times = device_times(summary, headline_window(summary))
     leading = times[0] if times and times[0].window_duration > 0 else None
+    long_op = summary.step_time.long_op
     return OverviewRow(
         step_source=summary.step_time.source,
         step_measure=length.measure if length else None,
@@ -61,6 +73,8 @@ def overview(summary: ProfileSummary) -> OverviewRow:
         step_lengths_differ=differ,
         outlier_causes=outlier_costs(summary) if differ else [],
         kept_steps=kept_steps(summary),
+        steps_without_work=summary.step_time.steps_without_work or 0,
+        long_op=LongOpRow.of(long_op) if long_op else None,
         device_time=leading,
         other_devices=times[1:],
         breakdown=_breakdown(summary),

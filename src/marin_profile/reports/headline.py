@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from marin_profile.base.text import duration, plural, share
+from marin_profile.base.text import duration, plural, share, visible
 from marin_profile.facts.device_time import DeviceTime, Part
 from marin_profile.facts.step_time import why_they_differ
 from marin_profile.facts.waits import communication_wait
@@ -31,13 +31,27 @@ def window_name(window: str | None) -> str:
 
 
 def headline(summary: ProfileSummary) -> str:
-    """One to three sentences of plain text; the last one names who is late."""
+    """Plain text: what speaks against the steps, if anything does, the figures, who is late."""
     facts = overview(summary)
+    doubt = _doubt(facts, len(summary.step_time.steps))
     if facts.step_median is None and not facts.kept_steps and summary.step_time.steps:
         step = "No step of the capture could be kept"
     else:
         step = _step(facts, summary.step_time.linked, why_they_differ(summary))
-    return f"{step}; {_device(facts, summary)}.{_stragglers(summary)}"
+    return f"{doubt}{step}; {_device(facts, summary)}.{_stragglers(summary)}"
+
+
+def _doubt(facts: OverviewRow, with_work: int) -> str:
+    """Where most steps show no device work, the rest says nothing about a step."""
+    if facts.steps_without_work <= with_work:
+        return ""
+    text = f"Only {with_work:,} of {with_work + facts.steps_without_work:,} steps have device work"
+    if facts.long_op is not None:
+        text += (
+            f", and {visible(facts.long_op.name)} runs longer than "
+            f"{plural(facts.long_op.steps, 'typical step')}"
+        )
+    return f"{text}: check the capture before reading on. "
 
 
 def _step(facts: OverviewRow, linked: bool | None, why: str) -> str:

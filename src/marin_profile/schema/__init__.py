@@ -51,6 +51,7 @@ from marin_profile.schema.record import (
 )
 from marin_profile.schema.steps import (
     DurationStats,
+    LongOp,
     OutlierCause,
     Step,
     StepClass,
@@ -79,6 +80,7 @@ __all__ = [
     "GapRegionContext",
     "Host",
     "HotOp",
+    "LongOp",
     "OpGroup",
     "OptimizationCandidate",
     "OutlierCause",

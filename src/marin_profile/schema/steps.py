@@ -97,6 +97,16 @@ class Step(Record):
     ledger: StepLedger | None = None
 
 
+class LongOp(Record):
+    """The longest op that outlasts a typical step; `duration` is its self time, `steps` how many
+    typical steps fit into it."""
+
+    name: str
+    device: str
+    duration: Microseconds
+    steps: Steps
+
+
 class StepTime(Record):
     """`source`: "device_steps" | "annotation" | "module" | "none"; `linked` tells whether device
     work was tied to the markers (else only the period is known).
@@ -105,7 +115,8 @@ class StepTime(Record):
     the time from the first kept step's boundary to the last one's, by the `whole_periods` between
     them, steps that the capture lacks counted. `outliers` are in order of time; in
     `outlier_causes` the one that costs most stands first, `steps` being step numbers, or indexes
-    where steps have none."""
+    where steps have none. `steps_without_work`: steps that the source names beside `steps`, in
+    which no device worked."""
 
     warmup_steps_ignored: Steps
     all_steps: DurationStats
@@ -121,4 +132,6 @@ class StepTime(Record):
     whole_periods: Count | None = None
     outliers: list[StepOutlier] = []
     outlier_causes: list[OutlierCause] = []
+    steps_without_work: Steps | None = None
+    long_op: LongOp | None = None
     steps: list[Step] = []

@@ -9,7 +9,7 @@ from builders_xspace import US, Host, Space, summary_of
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.steps.find import find_steps
 from marin_profile.analysis.steps.series import StepSeries
-from marin_profile.reports import render_markdown
+from marin_profile.reports.headline import headline
 
 MS = 1000
 
@@ -373,7 +373,14 @@ def test_steps_without_work_and_an_op_longer_than_all_of_them_are_named():
     assert [row.kept for row in time.steps] == [False, False]
     assert (time.period.count, time.steady_state_steps.count, time.warmup_steps_ignored) == (0,) * 3
     assert {row.window for row in summary.device_ledger} == {"capture"}
-    assert render_markdown(summary).splitlines()[2].startswith("No step of the capture could be")
+    assert summary.step_time.steps_without_work == 30
+    long_op = summary.step_time.long_op
+    assert (long_op.name, long_op.duration, long_op.steps) == ("Cijk.kd", 1_732_000.0, 30)
+    assert headline(summary).startswith(
+        "Only 2 of 32 steps have device work, and Cijk.kd runs longer than 30 typical steps: check "
+        "the capture before reading on. No step of the capture could be kept; "
+    )
+    assert [one.candidate_id for one in summary.optimization_candidates] == ["op-longer-than-steps"]
 
 
 @pytest.mark.parametrize(("with_work", "count"), [(3, 10), (2, 4), (1, 2)])

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from marin_profile.analysis.device_ops import DeviceOps
-from marin_profile.analysis.steps.series import Bools, StepSeries
+from marin_profile.analysis.steps.series import Bools, LongOp, StepSeries
 from marin_profile.base.columns import extent_by, is_sorted
 from marin_profile.base.jit import jit
 from marin_profile.base.text import plural
@@ -49,10 +49,13 @@ class Membership:
 
 @dataclass
 class Remarks:
-    """What people must know: doubts change the reading of the numbers, notes do not."""
+    """What people must know: doubts change the reading of the numbers, notes do not. without_work
+    and long_op: see StepSeries."""
 
     doubts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    without_work: int = 0
+    long_op: LongOp | None = None
 
 
 def series_of(
@@ -112,6 +115,7 @@ def _tell_steps_without_work(
     idle = np.flatnonzero(~used).tolist()
     if not idle:
         return
+    remarks.without_work = len(idle)
     named = [str(index if numbers[index] is None else numbers[index]) for index in idle[:_LISTED]]
     more = f" and {len(idle) - _LISTED} more" if len(idle) > _LISTED else ""
     if _are_too_few(used):
@@ -242,6 +246,7 @@ def tell_long_ops(
     device = max(devices, key=lambda one: int(one.self_time.max()))
     row = int(np.argmax(device.self_time))
     time, name = int(device.self_time[row]), device.timeline.ops[int(device.op[row])].name
+    remarks.long_op = LongOp(name, device.name, time, time // typical)
     others = f" (the longest of {count} such ops)" if count > 1 else ""
     remarks.doubts.append(
         f"{name} on {device.name} runs {time / _PS_PER_MS:,.2f} ms{others}, longer than "

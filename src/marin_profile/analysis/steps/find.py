@@ -36,7 +36,13 @@ def find_steps(host: HostDevices, clock: ClockCheck | None = None) -> StepSeries
         or _from_programs(devices, remarks)
         or StepSeries.none()
     )
-    return replace(found, notes=tuple(remarks.notes), doubts=tuple(remarks.doubts))
+    return replace(
+        found,
+        notes=tuple(remarks.notes),
+        doubts=tuple(remarks.doubts),
+        without_work=remarks.without_work,
+        long_op=remarks.long_op,
+    )
 
 
 def _from_steps_line(

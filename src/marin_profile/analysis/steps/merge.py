@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.steps.outliers import Cause
-from marin_profile.analysis.steps.series import NONE, SharedSteps, known_medians
+from marin_profile.analysis.steps.series import NONE, LongOp, SharedSteps, known_medians
 from marin_profile.base.times import PS_PER_NS
 from marin_profile.events.timeline import Int64s
 
@@ -45,8 +45,9 @@ class MergedStep:
 
 @dataclass(frozen=True)
 class MergedSteps:
-    """mean_period: over `whole_periods` periods, steps that the capture lacks counted; None where
-    no boundary follows the first kept step's."""
+    """without_work, long_op: see StepSeries; the most and the longest of any host. mean_period:
+    over `whole_periods` periods, steps that the capture lacks counted; None where no boundary
+    follows the first kept step's."""
 
     source: str
     annotation: str | None
@@ -56,6 +57,8 @@ class MergedSteps:
     notes: tuple[str, ...]
     mean_period: float | None = None
     whole_periods: int = 0
+    without_work: int = 0
+    long_op: LongOp | None = None
 
 
 def shared_steps(parts: Sequence[HostPart]) -> list[SharedSteps | None]:
@@ -121,6 +124,12 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
         notes=tuple(notes),
         mean_period=mean,
         whole_periods=periods,
+        without_work=max(part.steps.without_work for part in with_steps),
+        long_op=max(
+            (part.steps.long_op for part in with_steps if part.steps.long_op),
+            key=lambda op: (op.time, op.name),
+            default=None,
+        ),
     )
 
 

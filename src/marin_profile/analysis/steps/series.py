@@ -22,6 +22,17 @@ class SharedSteps:
 
 
 @dataclass(frozen=True)
+class LongOp:
+    """The longest op that outlasts a typical step: its device, self time in picoseconds, and how
+    many typical steps fit into it."""
+
+    name: str
+    device: str
+    time: int
+    steps: int
+
+
+@dataclass(frozen=True)
 class StepSeries:
     """n steps on d devices.
 
@@ -31,8 +42,8 @@ class StepSeries:
     holds only a part of the step, which then is in no statistic and no window. Where `linked` is
     False, start and boundary hold the markers' starts and end the next marker's (the last step's
     end equals its start). too_few: whether so few of the source's steps have device work that they
-    do not speak for the others: none is kept then. doubts: what changes the reading of the numbers,
-    for people.
+    do not speak for the others: none is kept then. without_work: how many more steps the source
+    names, without any device work. doubts: what changes the reading of the numbers, for people.
     """
 
     source: str
@@ -47,6 +58,8 @@ class StepSeries:
     too_few: bool = False
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = field(default=())
+    without_work: int = 0
+    long_op: LongOp | None = None
 
     @staticmethod
     def none(notes: tuple[str, ...] = (), doubts: tuple[str, ...] = ()) -> StepSeries:
