@@ -157,6 +157,13 @@ def test_the_scalars_give_typical_and_mean():
     assert (even["step_outlier_excess_us"], even["num_outlier_steps"]) == (0.0, 0.0)
 
 
+def test_mfu_and_hfu_come_with_their_coverage():
+    found = scalars_of(made_summary())
+    assert (found["mfu"], found["hfu"], found["roofline_coverage"]) == (0.0809, 0.0955, 0.9)
+    unknown = scalars_of(made_summary(roofline=None))
+    assert not {"mfu", "hfu", "roofline_coverage"} & {*unknown}
+
+
 def test_without_steps_there_are_no_scalars_of_steps():
     found = scalars_of(made_summary(step_time=no_steps()))
     assert not {"step_typical_us", "step_mean_us", "num_outlier_steps"} & {*found}
