@@ -255,6 +255,10 @@ def test_who_is_late_stands_in_the_first_paragraph_and_has_a_section() -> None:
     assert "Straggler: `host1`; the wait for it is 3.8 % of all device time." in section
     assert "| `host1` | 1 | 0 us | 400.00 us | 100.00 us | n/a | yes |" in section
     assert "| `host0 /device:TPU:0` | 0 of 8 | 400.00 us | 0 us | 0 us | n/a | no |" in section
+    assert (
+        "| `host1 /device:TPU:0` | 8 of 8 | 0 us | 400.00 us | 100.00 us | n/a | with its host |"
+        in (section)
+    )
     assert "Stragglers" not in sections(render_markdown(build_summary()))
 
 

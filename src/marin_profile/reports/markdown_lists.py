@@ -280,6 +280,7 @@ def stragglers(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     hosts, devices = host_rows(summary), device_rows(summary)
     common = ["waits", "makes others wait", "delay per step", "z", "straggler"]
+    of_devices = ["waits", "makes others wait", "delay per step on its host", "z", "straggler"]
     if hosts:
         cells = [[code(row.host), number(row.devices), *_late_cells(row)] for row in hosts[:top_k]]
         lines += table(["host", "devices", *common], cells)
@@ -292,7 +293,7 @@ def stragglers(summary: ProfileSummary, top_k: int) -> list[str]:
         ]
         for row in devices[:top_k]
     ]
-    lines += table(["device", "arrived last", *common], cells)
+    lines += table(["device", "arrived last", *of_devices], cells)
     return lines + left_out(len(devices), len(cells), "device")
 
 
@@ -302,8 +303,14 @@ def _late_cells(row: HostRow | WaitingDeviceRow) -> list[str]:
         duration(row.wait_caused),
         duration(row.delay_per_step),
         NOT_KNOWN if row.z is None else f"{row.z:.1f}",
-        "yes" if row.is_straggler else "no",
+        _verdict(row),
     ]
+
+
+def _verdict(row: HostRow | WaitingDeviceRow) -> str:
+    if isinstance(row, WaitingDeviceRow) and row.with_its_host:
+        return "with its host"
+    return "yes" if row.is_straggler else "no"
 
 
 def gaps(summary: ProfileSummary, top_k: int) -> list[str]:
