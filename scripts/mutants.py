@@ -65,6 +65,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "tests/analysis/test_collectives.py",
             "tests/analysis/test_collectives_over_hosts.py",
             "tests/analysis/test_collectives_oracle.py",
+            "tests/analysis/test_alignment.py",
             *_WHOLE,
         ),
     ),

@@ -261,6 +261,23 @@ def test_between_steps_and_before_the_first_one():
     assert found.wire == 2 * (20 + 30) * US
 
 
+def test_before_the_first_step_is_not_between_two():
+    """One host runs it before step 0, the other after it."""
+
+    def space(end: int) -> Space:
+        made = Space()
+        tpu = made.tpu(0)
+        for step in range(2):
+            tpu.step(step, 1000 + 1000 * step, 500).op("fusion.1", 1000 + 1000 * step, 500)
+        tpu.op("x.1", end - 20, 20, category="all-reduce",
+               long_name=text("x.1", "replica_groups={{0,1}}"))  # fmt: skip
+        return made
+
+    for first, second in ((900, 1900), (1900, 900)):
+        found = row(space(first), space(second))
+        assert (found.instances, found.members_seen, found.wire) == (2, 1, None)
+
+
 def test_sequences_that_do_not_fit_are_not_matched():
     """The second host runs at another rhythm."""
     groups = "replica_groups={{0,1,2,3}}"

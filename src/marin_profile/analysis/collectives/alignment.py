@@ -12,7 +12,7 @@ from marin_profile.events.timeline import Int64s
 
 FURTHEST = 64
 # Of the mean distance between ends: how well they must fit, and what does not tell fits apart.
-WORST_FIT = 0.25
+WORST_FIT = 0.1
 SAME_FIT = 0.0001
 
 
