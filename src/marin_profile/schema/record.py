@@ -27,6 +27,9 @@ STEADY = "steady"
 WHOLE_PERIODS = "whole_periods"
 
 
+_CONTAINERS = frozenset({dict, list, tuple})
+
+
 class _Checked(ModelMetaclass):
     """Checks what a constructor is given. Reading does not pass here: pydantic's validator makes
     the records by itself."""
@@ -35,10 +38,13 @@ class _Checked(ModelMetaclass):
 
         def __call__(cls, **values):
             field_names = _field_names(cls)
-            _refuse_unknown(cls, values, field_names)
+            if not values.keys() <= field_names.keys():
+                _refuse_unknown(cls, values, field_names)
             made = super().__call__(**values)
+            # A summary has tens of thousands of records: only plain data inside is looked into.
             for key, value in values.items():
-                _check_given(value, getattr(made, field_names[key]))
+                if type(value) in _CONTAINERS:
+                    _check_given(value, getattr(made, field_names[key]))
             return made
 
 
@@ -80,4 +86,5 @@ def _check_given(given: Any, made: Any) -> None:
             _check_given(value, getattr(made, field_names[key]))
     elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
         for part, made_part in zip(given, made, strict=True):
-            _check_given(part, made_part)
+            if type(part) in _CONTAINERS:
+                _check_given(part, made_part)

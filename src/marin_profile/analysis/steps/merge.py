@@ -280,7 +280,7 @@ def _merge_columns(
 ) -> list[MergedStep]:
     duration = known_medians(np.concatenate([one.duration for one in columns]))
     period = known_medians(np.concatenate([one.period for one in columns]))
-    names = sorted({name for one in columns for name in one.terms})
+    terms = _summed_terms(columns)
     first = columns[0]
     return [
         MergedStep(
@@ -292,14 +292,20 @@ def _merge_columns(
             boundary=int(first.boundary[index]),
             kept=all(one.kept[index] for one in columns),
             cut=any(one.cut[index] for one in columns),
-            terms={
-                name: sum(one.terms[name][index] for one in columns if name in one.terms)
-                for name in names
-            },
+            terms={name: values[index] for name, values in terms.items()},
             cause=_surest([one.causes[index] for one in columns]),
         )
         for index in range(len(first.numbers))
     ]
+
+
+def _summed_terms(columns: Sequence[_Columns]) -> dict[str, list[int]]:
+    """Ledger terms per step, summed over the hosts that have them."""
+    names = sorted({name for one in columns for name in one.terms})
+    return {
+        name: np.sum([one.terms[name] for one in columns if name in one.terms], axis=0).tolist()
+        for name in names
+    }
 
 
 def _surest(causes: Sequence[Cause | None]) -> Cause | None:
