@@ -143,6 +143,17 @@ def test_one_slow_device_is_named_alone(tmp_path):
     assert [one.is_straggler for one in summary.straggler_hosts] == [True, False]
 
 
+def test_hosts_of_one_device_each(tmp_path):
+    """host-2 comes 300 us after the others: the delay is what one of the two others waits."""
+    spaces = [host(dict.fromkeys(range(3), (stay,)), groups="replica_groups={{0,1,2}}")
+              for stay in (310, 316, 10)]  # fmt: skip
+    summary = summarize_spaces(tmp_path, *spaces)
+    late = summary.stragglers[0]
+    assert (late.host, late.is_straggler, late.delay_per_step) == ("host-2", True, (300 + 306) / 2)
+    assert summary.straggler_hosts[0].delay_per_step == (300 + 306) / 2
+    assert [one.is_straggler for one in summary.straggler_hosts] == [True, False, False]
+
+
 def test_evenly_spread_causes_make_no_straggler(tmp_path):
     """Each device is last once."""
     stays = {
@@ -242,15 +253,15 @@ def test_steps_are_aligned_by_their_collectives_not_by_what_follows():
 
 
 def test_between_steps_and_before_the_first_one():
-    """An evaluation between steps 1 and 2 meets on both hosts; what ran before the first step is
-    not known to be the same."""
+    """An evaluation between the first two steps meets on both hosts; what ran before the first step
+    is not known to be the same."""
 
     def space(offset: int, *stays: float) -> Space:
         made = Space()
         tpu = made.tpu(0)
         for step in range(3):
             tpu.step(step, offset + 1000 * step, 500).op("fusion.1", offset + 1000 * step, 500)
-        for name, end, stay in zip(("before.1", "eval.1", "after.1"), (-100, 1900, 2900), stays,
+        for name, end, stay in zip(("before.1", "eval.1", "after.1"), (-100, 900, 2900), stays,
                                    strict=True):  # fmt: skip
             tpu.op(name, offset + end - stay, stay, category="all-reduce",
                    long_name=text(name, "replica_groups={{0,1}}"))  # fmt: skip
@@ -374,6 +385,19 @@ def test_two_programs_with_an_op_of_one_name():
     assert (other.instances, other.members_seen, other.wait) == (8, 1, None)
     one_each = row(space(3, 3, 3), space(5, 5, 5))
     assert (one_each.instances, one_each.wait) == (3, 0)
+
+
+def test_a_device_that_fits_none_of_its_host_stands_alone():
+    """Without steps: two devices run it at 0, 1000, ..., the third three times at odd times."""
+    space = Space()
+    for at in ((0, 1000, 2000, 3000), (10, 1010, 2010, 3010), (500, 540, 2700)):
+        tpu = space.tpu(len(space.planes))
+        for start in at:
+            tpu.op("x.1", start, 100, category="all-reduce",
+                   long_name=text("x.1", "replica_groups={{0,1,2}}"))  # fmt: skip
+    found = row(space)
+    assert (found.instances, found.members_seen, found.wire) == (4 + 3, 2, None)
+    assert (found.wait, found.wait_is_lower_bound) == (0, True)
 
 
 # --- start and done ----------------------------------------------------------------------------
