@@ -62,7 +62,7 @@ MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("analysis/gaps.py", "analysis/transfers.py"),
         ("tests/analysis/test_gaps.py", "tests/analysis/test_transfers.py"),
     ),
-    "classify": (("events/classify.py",), ("tests/events",)),
+    "classify": (("events/classify.py",), ("tests/events/test_classify.py",)),
     "steps": (("analysis/steps/*.py",), ("tests/analysis/steps", *_WHOLE)),
     "collectives": (
         ("analysis/collectives*",),

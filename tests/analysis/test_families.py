@@ -1,39 +1,7 @@
 """Semantic families over all ops."""
 
-import pytest
-
 from builders_xspace import US, Space
 from marin_profile.analysis.families import family_totals
-from marin_profile.events.classify import family
-
-
-@pytest.mark.parametrize(
-    ("name", "scope", "kind", "category", "expected"),
-    [
-        ("all-reduce.1", "jit(f)/mlp/psum", "all-reduce", "all-reduce", "collective"),
-        ("copy-start.1", "", "device_to_host", "copy-start", "transfer"),
-        ("custom-call.1", "jit(f)/splash_mha/x", "compute", "", "attention_splash"),
-        ("fusion.1", "jit(f)/te_fused_attn_forward_ffi", "compute", "", "attention_flash"),
-        ("fusion.1", "jit(f)/attention/add", "compute", "loop fusion", "attention"),
-        ("fusion.1", "jit(f)/mlp/dot_general", "compute", "loop fusion", "matmul"),
-        ("fusion.2", "jit(f)/x/y", "compute", "convolution fusion", "matmul"),
-        ("Cijk_Ailk_Bljk", "", "compute", "", "matmul"),
-        ("fusion.1", "jit(f)/softmax_cross_entropy/exp", "compute", "", "loss_xent"),
-        ("fusion.1", "jit(f)/optimizer/mul", "compute", "loop fusion", "optimizer"),
-        ("fusion.1", "jit(f)/embedding/gather", "compute", "loop fusion", "embedding"),
-        ("fusion.1", "jit(f)/rms_norm/mul", "compute", "loop fusion", "normalization"),
-        ("copy.3", "", "compute", "data formatting", "copy"),
-        ("convert.3", "", "compute", "", "convert"),
-        ("fusion.9", "", "compute", "loop fusion", "fusion"),
-        ("iota.9", "", "compute", "", "other"),
-        # Whole tokens only.
-        ("embeddingless", "", "compute", "", "other"),
-        ("normalizer", "", "compute", "", "other"),
-        ("dotted", "", "compute", "", "other"),
-    ],
-)
-def test_families_by_table(name, scope, kind, category, expected):
-    assert family(name, scope, kind, category) == expected
 
 
 def test_totals_by_hand():

@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders_xspace import US, Space
-from marin_profile.analysis.gaps import NOISE_ROW, GapTotals, find_gaps, gap_totals, merge_gaps
+from marin_profile.analysis.gaps import (
+    NO_REGION,
+    NOISE_ROW,
+    GapTotals,
+    find_gaps,
+    gap_totals,
+    merge_gaps,
+)
 
 
 def gaps(space: Space) -> dict[str, tuple[str, int, int, int]]:
@@ -92,7 +99,39 @@ def test_regions_of_gaps():
     tpu.op("c", 30, 5)
     found = {gap.payload: gap for gap in gap_totals(space.devices())}
     assert found["b"].region_time == {"jit(f)=>mlp=>dot": 10 * US}
-    assert list(found["c"].region_time.values()) == [5 * US]
+    assert found["c"].region_time == {NO_REGION: 5 * US}
+
+
+def test_markers_and_regions_are_counted():
+    """Gaps of 3, 5, 7, 11 and 13 us before b, which runs at two places; three have a copy before
+    it as their marker."""
+    space = Space()
+    tpu = space.tpu(0)
+    at = 0
+    for gap, marker, part in (
+        (3, "copy-start.1", "mlp"),
+        (5, "copy-start.1", "attn"),
+        (7, "", "mlp"),
+        (11, "copy-start.1", "mlp"),
+        (13, "", "attn"),
+    ):
+        tpu.op("a", at, 10)
+        at += 10 + gap
+        if marker:
+            tpu.op(marker, at, 1)
+            at += 1
+        tpu.op("b", at, 2, scope=f"jit(f)/{part}/dot")
+        at += 2
+    (b,) = gap_totals(space.devices())
+    assert (b.payload, b.count, b.total // US, b.longest // US) == ("b", 5, 39, 13)
+    assert (b.marker, b.markers) == ("copy-start.1", {"copy-start.1": 3, "b": 2})
+    assert b.regions == {"jit(f)=>mlp=>dot": 3, "jit(f)=>attn=>dot": 2}
+    times = {"jit(f)=>mlp=>dot": 21 * US, "jit(f)=>attn=>dot": 18 * US}
+    assert b.region_time == times
+
+
+def test_of_equally_common_markers_the_first_by_name_is_shown():
+    assert GapTotals("b", markers={"y": 2, "x": 2, "a": 1}).marker == "x"
 
 
 def test_merging_hosts():
@@ -126,11 +165,12 @@ def test_rounding_of_the_clock_is_noise_in_one_row():
     }
 
 
-def test_noise_is_no_second_gap():
-    space = ops(("a", 0, 10), ("copy-start.3", 20, 1), ("fusion.2", 21.001, 5))
+@pytest.mark.parametrize("noise", [1, 2])
+def test_noise_is_no_second_gap(noise):
+    space = ops(("a", 0, 10), ("copy-start.3", 20, 1), ("fusion.2", 21 + noise / 1000, 5))
     found = {gap.payload: gap for gap in gap_totals(space.devices())}
     assert found["fusion.2"].marker == "copy-start.3"
-    assert (found["fusion.2"].total, found[NOISE_ROW].total) == (10 * US, 1_000)
+    assert (found["fusion.2"].total, found[NOISE_ROW].total) == (10 * US, noise * 1_000)
     assert found[NOISE_ROW].marker is None
 
 

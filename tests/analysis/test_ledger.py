@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from builders_xspace import US, Space, summary_of
 from marin_profile.analysis.async_spans import find_spans
-from marin_profile.analysis.ledger import DeviceTime
+from marin_profile.analysis.ledger import DeviceTime, Ledger
+from marin_profile.events.classify import ON_CHIP
 
 CATEGORY = {
     "compute": "loop fusion",
@@ -226,6 +227,44 @@ def test_a_window_cuts_what_it_crosses():
     assert time.ledger(50 * US, 60 * US).idle == 10 * US
     empty = time.ledger(7 * US, 7 * US)
     assert (empty.compute, empty.idle) == (0, 0)
+
+
+SOUND = {
+    "start": 5, "end": 105, "compute": 40, "overlapped_communication": 7,
+    "exposed_communication": 11, "exposed_transfer": 13, "unattributed": 17, "idle": 19,
+    "exposed_by_kind": {"all-reduce": 5, "all-gather": 6},
+    "overlapped_by_kind": {"all-reduce": 7},
+    "transfer_by_kind": {"infeed": 4, ON_CHIP: 9},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"compute": 39},
+        {"compute": 41},
+        {"unattributed": 16},
+        {"idle": 20},
+        {"start": 4},
+        {"end": 104},
+        # No idle time is below zero, though the sum is right.
+        {"compute": 60, "idle": -1},
+        {"exposed_by_kind": {"all-reduce": 5, "all-gather": 5}},
+        {"exposed_by_kind": {"all-reduce": 5, "all-gather": 7}},
+        {"exposed_by_kind": {}},
+        {"transfer_by_kind": {"infeed": 4, ON_CHIP: 8}},
+        {"transfer_by_kind": {"infeed": 4, ON_CHIP: 10}},
+        {"exposed_communication": 12, "exposed_transfer": 12},
+    ],
+)
+def test_a_ledger_that_does_not_sum_is_refused(wrong):
+    assert Ledger(**SOUND).waits == 9
+    with pytest.raises(AssertionError, match="does not sum"):
+        Ledger(**(SOUND | wrong))
+
+
+def test_a_full_window_may_leave_nothing_idle():
+    assert Ledger(**(SOUND | {"compute": 59, "idle": 0})).idle == 0
 
 
 OPS = st.lists(

@@ -53,6 +53,21 @@ def test_pairs_by_hand():
     assert row.gbps == row.throughput_gbps == pytest.approx(SIZE / 60e-6 / 1e9)
 
 
+def test_a_copy_that_runs_in_each_iteration_moves_its_bytes_each_time():
+    """The start tells the size: 64 x 1024 floats into a slice of 8, three times."""
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("fusion.1", 0, 10, category="loop fusion")
+    done = f"%slice-done.1 = {HOST} async-done(%slice-start.1)"
+    start = f"%slice-start.1 = (({HOST}), f32[8]{{0:S(1)}}, u32[]) async-start({HOST} %p), calls=%c"
+    for at in (10, 40, 70):
+        tpu.op("slice-start.1", at, 1, category="async-start", long_name=start)
+        tpu.op("slice-done.1", at + 9, 4, category="async-done", long_name=done)
+    (row,) = transfers(space).values()
+    assert (row.count, row.bytes) == (3, 3 * 32)
+    assert (row.span_duration, row.waited_duration) == (3 * 13, 3 * 5)
+
+
 def test_waits_are_the_ledgers_and_devices_add_up():
     space = Space()
     for ordinal, waits in ((0, 30), (1, 7)):

@@ -76,6 +76,16 @@ def test_touching_and_nested_intervals_are_one():
     assert pairs_of(union([(5, 10), (0, 5), (2, 3), (12, 12), (20, 18)])) == [(0, 10)]
 
 
+def test_hundreds_of_intervals_against_hundreds():
+    """Every 10 against every 7, so that they meet in every way."""
+    a = [(at, at + 3) for at in range(0, 2100, 10)]
+    b = [(at, at + 3) for at in range(2, 2100, 7)]
+    assert_is(union(a) | union(b), points(a) | points(b))
+    assert_is(union(a) & union(b), points(a) & points(b))
+    assert_is(union(a) - union(b), points(a) - points(b))
+    assert_is(union(b) - union(a), points(b) - points(a))
+
+
 def test_picoseconds_of_a_day_stay_exact():
     day = 86_400 * 10**12
     a, b = union([(0, day)]), union([(1, day - 1)])
@@ -163,6 +173,15 @@ def test_self_pieces_cover_what_is_busy(raw):
 def test_self_time_by_hand(events, expected, overlaps):
     assert self_times(events) == expected
     assert split(events)[1] == overlaps
+
+
+def test_hundreds_of_nested_events_keep_half():
+    """300 events of 4, each with a child of 2 in its middle."""
+    events = [pair for at in range(0, 3000, 10) for pair in ((at, at + 4), (at + 1, at + 3))]
+    pieces, overlaps = split(events)
+    assert pieces[:2] == [[(0, 1), (3, 4)], [(1, 3)]]
+    assert self_times(events) == [2] * 600
+    assert overlaps == 0
 
 
 def test_only_containers_contain():

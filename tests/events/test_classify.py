@@ -9,6 +9,7 @@ from marin_profile.events.classify import (
     is_bookkeeping,
     is_sync_entry,
     kind_group,
+    memcpy_bytes,
     opcode_of,
     shape_signature,
 )
@@ -234,6 +235,8 @@ def test_sync_entries(name, expected):
         # Then the whole name.
         ("psum_invariant.7", {}, "all-reduce"),
         ("psum.7", {}, "all-reduce"),
+        ("psum_invariant_7", {}, "all-reduce"),
+        ("psum.clone.3", {}, "all-reduce"),
         ("all-gather.1", {}, "all-gather"),
         ("reduce-scatter.12", {}, "reduce-scatter"),
         ("reduce-scatter-start", {}, "reduce-scatter"),
@@ -312,6 +315,8 @@ def slice_done(destination: str, source: str) -> str:
         (HOST, HOST, "unknown_transfer"),
         (ON_CHIP, HOST, "host_to_device"),
         (HOST, ON_CHIP, "device_to_host"),
+        ("f32[8,128]{1,0:S(6)}", HOST, "host_to_device"),
+        (HOST, "f32[8,128]{1,0:S(6)}", "device_to_host"),
     ],
 )
 def test_the_direction_of_async_copies_and_slices(destination, source, expected):
@@ -333,6 +338,14 @@ def test_an_async_update_of_a_host_buffer_goes_to_the_host():
         f"async-start({HOST} %buffer, {MAIN} %update, s32[] %at), calls=%c"
     )
     assert kind("dynamic-update-slice-start.1", long_name=text) == "device_to_host"
+
+
+def test_an_async_update_from_on_chip_memory_moves_on_the_chip():
+    text = (
+        f"%dynamic-update-slice-start.1 = (({MAIN}, {ON_CHIP}, s32[]), {MAIN}, s32[]{{:S(2)}}) "
+        f"async-start({MAIN} %buffer, {ON_CHIP} %update, s32[] %at), calls=%c"
+    )
+    assert kind("dynamic-update-slice-start.1", long_name=text) == "on_chip"
 
 
 def test_slices_and_copies_in_flight_are_no_collectives():
@@ -400,7 +413,8 @@ def test_roles_and_bases():
     done = classify_op("all-gather-done.3", opcode="all-gather-done")
     assert (start.role, start.base) == ("start", "all-gather")
     assert (done.role, done.base) == ("done", "all-gather")
-    assert classify_op("fusion.1", category="loop fusion").role == ""
+    fusion = classify_op("fusion.1", category="loop fusion", opcode="custom-call")
+    assert (fusion.role, fusion.base) == ("", "custom-call")
 
 
 @pytest.mark.parametrize(
@@ -450,6 +464,7 @@ def test_canonical_names(name, expected):
         ("%copy-done = f32[5,1024]{1,0:T(8,128)S(5)} copy-done(f32[] %a)", "copy-done"),
         ("fusion.7", ""),
         ("%broken = f32[", ""),
+        ("%broken = f32[8]} add(f32[8] %x)", ""),
         ("", ""),
     ],
 )
@@ -526,13 +541,59 @@ def test_a_start_of_something_else_is_compute():
 
 
 @pytest.mark.parametrize(
-    ("name", "category", "expected"),
+    ("details", "expected"),
     [
-        ("fusion.3", "data formatting", "copy"),
-        ("transpose.3", "non-fusion elementwise", "copy"),
-        ("fusion.3", "loop fusion", "fusion"),
-        ("convert.2", "", "convert"),
+        ("kind:HostToDevice size:4096 dest:0 async:1", 4096),
+        ("num_bytes:24 kind:H2D", 24),
+        ("kind:H2D", None),
+        ("oversize:8", None),
+        ("", None),
     ],
 )
-def test_families_by_name_and_category(name, category, expected):
-    assert family(name, "", "compute", category) == expected
+def test_the_bytes_of_a_memcpy(details, expected):
+    assert memcpy_bytes(details) == expected
+
+
+# --- families ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "kind", "category", "expected"),
+    [
+        ("all-reduce.1", "jit(f)/mlp/psum", "all-reduce", "all-reduce", "collective"),
+        ("copy-start.1", "", "device_to_host", "copy-start", "transfer"),
+        ("custom-call.1", "jit(f)/splash_mha/x", "compute", "", "attention_splash"),
+        ("fusion.1", "jit(f)/te_fused_attn_forward_ffi", "compute", "", "attention_flash"),
+        ("fusion.1", "jit(f)/attention/add", "compute", "loop fusion", "attention"),
+        ("fusion.1", "jit(f)/mlp/dot_general", "compute", "loop fusion", "matmul"),
+        ("fusion.2", "jit(f)/x/y", "compute", "convolution fusion", "matmul"),
+        ("Cijk_Ailk_Bljk", "", "compute", "", "matmul"),
+        ("fusion.1", "jit(f)/softmax_cross_entropy/exp", "compute", "", "loss_xent"),
+        ("fusion.1", "jit(f)/optimizer/mul", "compute", "loop fusion", "optimizer"),
+        ("fusion.1", "jit(f)/embedding/gather", "compute", "loop fusion", "embedding"),
+        ("fusion.1", "jit(f)/rms_norm/mul", "compute", "loop fusion", "normalization"),
+        ("copy.3", "", "compute", "data formatting", "copy"),
+        ("convert.3", "", "compute", "", "convert"),
+        ("fusion.9", "", "compute", "loop fusion", "fusion"),
+        ("iota.9", "", "compute", "", "other"),
+        # A scope alone tells, or a name alone.
+        ("custom-call.1", "jit(f)/splash_mha/dot_general", "compute", "", "attention_splash"),
+        ("flash_attention_fwd.2", "jit(f)/x", "compute", "", "attention_flash"),
+        ("rms_norm_fusion.2", "jit(f)/x", "compute", "", "normalization"),
+        # The last part of the scope is what the op does; the parts before it say where.
+        ("fusion.1", "jit(f)/attention/dot_general", "compute", "", "matmul"),
+        ("fusion.1", "jit(f)/dot_general/add", "compute", "", "fusion"),
+        # Unknown work is no transfer.
+        ("async-done.1", "", "unknown", "async-done", "other"),
+        ("fusion.4", "", "compute", "data formatting", "copy"),
+        ("bitcast.4", "", "compute", "non-fusion elementwise", "copy"),
+        ("convert_fusion.3", "", "compute", "", "fusion"),
+        ("op.9", "", "compute", "custom fusion", "fusion"),
+        # Whole tokens only.
+        ("embeddingless", "", "compute", "", "other"),
+        ("normalizer", "", "compute", "", "other"),
+        ("dotted", "", "compute", "", "other"),
+    ],
+)
+def test_families_by_table(name, scope, kind, category, expected):
+    assert family(name, scope, kind, category) == expected

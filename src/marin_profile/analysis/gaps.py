@@ -127,10 +127,10 @@ def _add_device(
         counts_of(index, size),
         sum_by(index, length, size),
         _longest_by(index, length, size),
-        counts_of(index[in_steady > 0], size),
+        counts_of(index[np.flatnonzero(in_steady)], size),
         sum_by(index, in_steady, size),
         _longest_by(index, in_steady, size),
-        counts_of(index[in_account > 0], size),
+        counts_of(index[np.flatnonzero(in_account)], size),
         sum_by(index, in_account, size),
     )
     each: dict[str, tuple[int, int]] = {}

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from marin_profile.analysis.async_spans import AsyncSpans
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.ownership import OwnedTime, is_serial, owned_time
-from marin_profile.base.columns import counts_of
+from marin_profile.base.columns import distinct
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.classify import (
     COLLECTIVES,
@@ -159,9 +159,9 @@ class DeviceTime:
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        size = len(self._kinds)
-        present = counts_of(self._device.op, size) + counts_of(self._spans.op, size) > 0
-        return tuple(_KINDS[index] for index in sorted(set(self._kinds[present])) if index >= 0)
+        ops = np.concatenate((self._device.op, self._spans.op))
+        present = set(self._kinds[distinct(ops, len(self._kinds))].tolist())
+        return tuple(kind for kind in _KINDS if _KIND_INDEX[kind] in present)
 
     @cached_property
     def exposed_by_kind(self) -> dict[str, Intervals]:

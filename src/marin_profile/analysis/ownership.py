@@ -57,9 +57,10 @@ def sweep(piece_start, piece_end, piece_owner, op_start, term_of, rank_of):
     """(start, end, owner) columns. Pieces are sorted by start; op_start, term_of and rank_of tell
     each owner's start, ledger term and place by name."""
     n = len(piece_start)
-    starts = np.empty(2 * n, np.int64)
-    ends = np.empty(2 * n, np.int64)
-    owners = np.empty(2 * n, np.int64)
+    most = 2 * n
+    starts = np.empty(most, np.int64)
+    ends = np.empty(most, np.int64)
+    owners = np.empty(most, np.int64)
     count = 0
     heap = np.empty((16, 5), np.int64)  # rows: term, -start, rank, end, owner
     size = piece = 0
@@ -81,19 +82,18 @@ def sweep(piece_start, piece_end, piece_owner, op_start, term_of, rank_of):
                 heap[0] = heap[size]
                 _sink(heap, size)
         while piece < n and piece_start[piece] <= at:
-            if piece_end[piece] > at:
-                if size == len(heap):
-                    wider = np.empty((2 * size, 5), np.int64)
-                    wider[:size] = heap
-                    heap = wider
-                owner = piece_owner[piece]
-                heap[size, 0] = term_of[owner]
-                heap[size, 1] = -op_start[owner]
-                heap[size, 2] = rank_of[owner]
-                heap[size, 3] = piece_end[piece]
-                heap[size, 4] = owner
-                _rise(heap, size)
-                size += 1
+            if size == len(heap):
+                wider = np.empty((2 * size, 5), np.int64)
+                wider[:size] = heap
+                heap = wider
+            owner = piece_owner[piece]
+            heap[size, 0] = term_of[owner]
+            heap[size, 1] = -op_start[owner]
+            heap[size, 2] = rank_of[owner]
+            heap[size, 3] = piece_end[piece]
+            heap[size, 4] = owner
+            _rise(heap, size)
+            size += 1
             piece += 1
     return starts[:count].copy(), ends[:count].copy(), owners[:count].copy()
 
@@ -101,7 +101,7 @@ def sweep(piece_start, piece_end, piece_owner, op_start, term_of, rank_of):
 @jit
 def _rise(heap, at):
     """Let the last row of a heap rise to its place."""
-    while at > 0:
+    while at:
         parent = (at - 1) // 2
         if not _before(heap, at, parent):
             return
