@@ -284,7 +284,7 @@ def _in_child(tests: Sequence[str], path: Path | None, code: str | None) -> int:
         import pytest
 
         quiet = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-        seeded = ["--hypothesis-seed=0", "--hypothesis-profile=no_shrinking"]
+        seeded = ["--hypothesis-profile=no_shrinking"]
         return int(pytest.main([*quiet, *seeded, "-m", "not slow and not long", *tests]))
     except BaseException:
         return 1

@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
+# The same examples in every run, however slow the machine; `--hypothesis-profile=random` looks
+# further.
+settings.register_profile("same", derandomize=True, database=None, deadline=None)
+settings.register_profile("random", max_examples=1000, deadline=None)
+settings.load_profile("same")
 # For runs in which only failing matters, not the smallest example (scripts/mutants.py).
-settings.register_profile("no_shrinking", phases=(Phase.explicit, Phase.generate), database=None)
+settings.register_profile(
+    "no_shrinking", parent=settings.get_profile("same"), phases=(Phase.explicit, Phase.generate)
+)
 
 
 def _folder(variable: str) -> Path:

@@ -157,7 +157,8 @@ def plain_owner(events, markers, run_at):
                 step = of_consumer(start, flow)
                 if step is not None:
                     spans.append((start, start + length, step))
-        return max(spans, key=lambda span: (span[0], -span[1]))[2] if spans else None
+        # A consumer that is as long as a marker lies inside it.
+        return max(reversed(spans), key=lambda span: (span[0], -span[1]))[2] if spans else None
 
     def of_consumer(start, flow):
         before = [e for e in events if e[0] == "produce" and e[4] == flow and e[2] < start]
@@ -217,6 +218,15 @@ def _nested(events):
             event = (kind, line, start, end - start, flow)
         kept.append(event)
     return kept
+
+
+def test_a_consumer_as_long_as_a_marker_lies_inside_it():
+    space = Space()
+    host = at_zero(space)
+    produce(host, 10, 1)
+    consume(host, 100, 90, 1, line="python")
+    launch(host, 120, 0, "python")
+    assert owner(space, ("python", 0, 20, 3), ("python", 100, 190, 4)).tolist() == [3]
 
 
 def test_no_flows_at_all():
