@@ -82,12 +82,12 @@ class Context:
     def window_length(self) -> int:
         """The headline window of one device, the mean over devices."""
         ledgers = [self.headline(device) for device in self.main_devices]
-        return sum(ledger.end - ledger.start for ledger in ledgers) // max(1, len(ledgers))
+        return sum(ledger.end - ledger.start for ledger in ledgers) // len(ledgers)
 
     @property
     def periods(self) -> int:
         """Whole periods behind the per-step figures, the same for all hosts."""
-        return min((part.periods for part in self.parts), default=0)
+        return min(part.periods for part in self.parts)
 
     @property
     def in_periods(self) -> bool:

@@ -15,8 +15,9 @@ DEVICE_LEDGER = "device_ledger"
 def device_ledger(context: Context) -> list[schema.DeviceLedger]:
     rows = []
     for part, device in context.devices:
-        for window, ledger in ((schema.STEADY, device.steady), (schema.CAPTURE, device.capture)):
-            if ledger is None or (window == schema.STEADY and not context.steady):
+        steady = device.steady if context.steady else None
+        for window, ledger in ((schema.STEADY, steady), (schema.CAPTURE, device.capture)):
+            if ledger is None:
                 continue
             rows.append(
                 schema.DeviceLedger(

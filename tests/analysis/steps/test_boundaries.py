@@ -321,6 +321,28 @@ def test_a_light_step_at_the_edge_is_not_cut():
     assert not steps(space).cut.any()
 
 
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("where", [0, -1])
+def test_a_step_with_more_work_at_the_edge_cuts_none(count, where):
+    """The first step begins with an op of its own, or the last one ends with one."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(count):
+        at = 100 * MS * index
+        tpu.module("jit_step(1)", at, 90 * MS)
+        if where == 0 and index == 0:
+            tpu.op("restore", at, 10 * MS)
+        tpu.op("first", at + 10 * MS, 10 * MS)
+        if index == 1 and count > 2:
+            tpu.op("refresh", at + 20 * MS, 10 * MS)
+        if index == 1 or index in (0, count - 1):
+            tpu.op("seldom", at + 40 * MS, 10 * MS)
+        tpu.op("last", at + 60 * MS, 10 * MS)
+        if where == -1 and index == count - 1:
+            tpu.op("save", at + 70 * MS, 10 * MS)
+    assert not steps(space).cut.any()
+
+
 def test_more_warmup_than_whole_steps_drops_none():
     part = executions(range(5, 9), range(9), range(9), range(4)).analyse(warmup_steps=2)
     assert (part.warmup_ignored, part.first_kept) == (0, 1)

@@ -130,6 +130,33 @@ def test_the_limit_is_the_quantile_that_it_is_said_to_be(count):
     assert np.mean(left < classes._most_left(count)) == pytest.approx(0.005, abs=0.0015)
 
 
+@pytest.mark.parametrize(
+    ("count", "limit"),
+    [
+        (6, 0.0128),
+        (7, 0.0211),
+        (8, 0.0299),
+        (9, 0.0382),
+        (10, 0.0458),
+        (12, 0.0604),
+        (15, 0.0779),
+        (20, 0.0986),
+        (30, 0.1246),
+        (50, 0.1517),
+        (100, 0.1799),
+        (200, 0.2005),
+        (1000, 0.2277),
+        # 1/sqrt of 400 lies 0.529850 of the way from that of 200 to that of 1000.
+        (400, 0.2005 + 0.529850 * 0.0272),
+        # Of 4000 halfway to 0.
+        (4000, 0.2277 + 0.5 * 0.0223),
+    ],
+)
+def test_the_limit_is_exact_at_its_entries_and_between_them(count, limit):
+    """Finer than samples tell, and for counts of which a test cannot draw enough of them."""
+    assert classes._most_left(count) == pytest.approx(limit, abs=1e-7)
+
+
 def test_the_limit_grows_smoothly_towards_a_quarter():
     """A wrong entry of the table would make a step; a uniform distribution itself leaves 1/4."""
     limits = np.array([classes._most_left(count) for count in range(6, 20_000)])

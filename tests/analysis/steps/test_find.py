@@ -525,6 +525,20 @@ def test_gpu_markers_that_are_over_before_the_work_are_no_steps():
     assert any("over long before" in note for note in remarks(series))
 
 
+@pytest.mark.parametrize(("worked", "source"), [(1_200, "annotation"), (1_201, "none")])
+def test_untied_markers_that_span_half_of_the_work_are_steps(worked, source):
+    """Five markers 120 us apart span 480 us, with the last one's 120: half of 1,200."""
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for step in range(5):
+        host.marker(step, step * 120, 10)
+    gpu.kernel("k", 100, 10).kernel("k", 100 + worked - 10, 10)
+    series = steps(space)
+    assert series.source == source
+    if source == "annotation":
+        assert us(series.start) == [[0, 120, 240, 360, 480]]
+
+
 def cpu_step(host, run_id: int, at: int, duration: int) -> None:
     host.cpu_op("fusion.1", at, duration, ordinal=0, run_id=run_id, module="jit_f", program_id=1)
 

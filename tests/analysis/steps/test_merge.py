@@ -72,6 +72,31 @@ def test_the_order_of_hosts_does_not_change_the_numbers():
     assert [s.period for s in one.steps] == [s.period for s in other.steps]
 
 
+def marked(lengths: dict[int, int]) -> Space:
+    """Steps of these numbers in this order, 100 us apart, busy for so many us."""
+    space = Space()
+    tpu, host = space.tpu(0), space.host()
+    for place, (number, length) in enumerate(lengths.items()):
+        at = 100 + 100 * place
+        tpu.module("jit_f(1)", at, length, run_id=place).op("fusion.1", at, length)
+        host.marker(number, at - 20, 15)
+        host.call("Execute", at - 15, 5, run_id=place)
+    return space
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_hosts_that_ran_the_steps_in_another_order_meet_by_number(turned):
+    parts = [
+        marked({1: 10, 2: 20, 3: 30, 4: 40}).analyse(host="a"),
+        marked({1: 12, 3: 36, 2: 24, 4: 48}).analyse(host="b"),
+    ]
+    merged = merge_steps(parts[::-1] if turned else parts)
+    assert [step.number for step in merged.steps] == ([1, 3, 2, 4] if turned else [1, 2, 3, 4])
+    found = {step.number: step.duration for step in merged.steps}
+    assert found == {1: 11 * US, 2: 22 * US, 3: 33 * US, 4: 44 * US}
+    assert merged.notes == ()
+
+
 def test_a_host_without_steps_has_no_say():
     other = Space()
     other.gpu(0).kernel("k", 0, 5)
@@ -182,5 +207,7 @@ def test_per_step_figures_take_the_fewest_periods_of_the_hosts():
     parts = [a.analyse(), b.analyse()]
     assert [part.periods for part in parts] == [4, 3]
     for ordered in (parts, parts[::-1]):
-        (group,) = summary_of(*ordered).op_groups
+        summary = summary_of(*ordered)
+        (group,) = summary.op_groups
         assert group.per_step_duration == 30
+        assert (summary.step_time.mean_period, summary.step_time.whole_periods) == (100, 3)

@@ -364,14 +364,16 @@ def test_gpu_programs_are_known_by_the_kernels_own_module():
     assert causes(space) == {9: Cause("program", "jit_eval", "", 300 * US, 0)}
 
 
-def test_kernels_of_no_known_program_are_no_other_program():
-    """In step 9 runs a kernel of 300 us that names no module; jit_a and jit_b run in every step."""
+@pytest.mark.parametrize("with_b", [range(STEPS), [4]])
+def test_kernels_of_no_known_program_are_no_other_program(with_b):
+    """In step 9 runs a kernel of 300 us that names no module; jit_a runs in every step, and jit_b,
+    or jit_b in step 4 alone."""
     space = Space()
     host, gpu = space.host(), space.gpu(0)
     for step in range(STEPS):
         start = PERIOD * step + (300 if step > 9 else 0)
         host.marker(step, start, 50)
-        for at, module in ((100, "jit_a"), (300, "jit_b")):
+        for at, module in ((100, "jit_a"), (300, "jit_b"))[: 2 if step in with_b else 1]:
             ids = {"correlation_id": 2 * step + at // 300}
             host.call("cuLaunchKernel", start + at // 10, 5, **ids)
             gpu.kernel("gemm", start + at, 200, module=module, hlo_op="dot.1", **ids)

@@ -99,9 +99,8 @@ def series_of(
 def _boundaries(device: DeviceOps, start: Int64s, present: Bools, marker_start: Int64s) -> Int64s:
     """(n,) of one device whose steps' first ops start at `start`."""
     first = np.searchsorted(device.start, start, side="left")
-    at = np.minimum(first, len(device.start) - 1)
     # The op's own two times say by how much its clock differs from the markers'.
-    shift = device.start[at] - device.timeline.start[device.rows[at]]
+    shift = device.start[first] - device.timeline.start[device.rows[first]]
     marker = np.minimum(marker_start + shift, start)
     busy_until = np.maximum.accumulate(device.end)
     before = np.where(first > 0, busy_until[np.maximum(first - 1, 0)], _LOW)

@@ -1,0 +1,98 @@
+"""What the advice is given: every figure by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from builders_xspace import Space, summarize_spaces
+from marin_profile.analysis import advice
+from marin_profile.analysis.advice import Findings, Gaps
+
+ALL_4 = "replica_groups={{0,1,2,3}}"
+ALL_REDUCE = f"%all-reduce.3 = f32[1024]{{0}} all-reduce(f32[1024]{{0}} %p), {ALL_4}"
+AGAIN = "jit(train)/transpose(jvp(mlp))/rematted_computation/dot:"
+
+
+def copy(number: int, source: str) -> tuple[str, str]:
+    """Start and end of a copy into main memory, from host memory or from on-chip memory."""
+    shapes = f"f32[8]{{0}}, f32[8]{{0{source}}}, u32[]"
+    return (
+        f"%copy-start.{number} = ({shapes}) copy-start(f32[8]{{0{source}}} %p)",
+        f"%copy-done.{number} = f32[8]{{0}} copy-done(({shapes}) %copy-start.{number})",
+    )
+
+
+def job() -> Space:
+    """Four devices, four steps of 1000 us, of which the first, 2000 us longer, is no kept one.
+    TPU:3 recomputes for 100 us more than the others, which wait for it in their all-reduce; idle
+    are 120 us before add.7."""
+    space = Space()
+    copies = {5: copy(5, ":S(5)"), 6: copy(6, ":S(1)")}
+    for ordinal in range(4):
+        tpu = space.tpu(ordinal)
+        late = 100 if ordinal == 3 else 0
+        for step in range(4):
+            more = 2_000 if step == 0 else 0
+            at = 1_000 * step + (0 if step == 0 else 2_000)
+            tpu.step(step, at, 990 + more).module("jit_train(7)", at, 1_000 + more, run_id=step)
+            tpu.op("fusion.1", at, 300, category="loop fusion", scope="jit(train)/jvp(mlp)/mul:")
+            tpu.op("dot.2", at + 300, 200 + late + more, category="convolution", scope=AGAIN)
+            at += more
+            tpu.op("all-reduce.3", at + 500 + late, 140 - late, category="all-reduce",
+                   long_name=ALL_REDUCE)  # fmt: skip
+            for number, begin, length in ((5, 640, 60), (6, 700, 20)):
+                start, done = copies[number]
+                tpu.op(f"copy-start.{number}", at + begin, 1, category="copy-start",
+                       long_name=start)  # fmt: skip
+                tpu.op(f"copy-done.{number}", at + begin + 1, length - 1, category="copy-done",
+                       long_name=done)  # fmt: skip
+            tpu.op("add.7", at + 840, 160, category="loop fusion")
+    return space
+
+
+def findings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *spaces: Space) -> Findings:
+    taken: list[Findings] = []
+
+    def take(found: Findings) -> list[advice.Candidate]:
+        taken.append(found)
+        return []
+
+    monkeypatch.setattr(advice, "candidates", take)
+    summarize_spaces(tmp_path, *spaces)
+    (found,) = taken
+    return found
+
+
+def test_every_figure_by_hand(tmp_path, monkeypatch):
+    """Windows are 3000 us on each of four devices; op time is 880 us of each step and device."""
+    window, op_time = 4 * 3_000, 4 * 3 * 880
+    found = findings_of(tmp_path, monkeypatch, job())
+    # In a step three devices wait 100 us; the all-reduce itself takes 40 us on each.
+    assert found == Findings(
+        window="steady",
+        exposed_communication=pytest.approx(3 * 4 * 40 / window),
+        exposed_wait=3 * 3 * 100 / window,
+        straggler=("host-0 /device:TPU:3", 3 * 3 * 100 / window),
+        worst_collective=("all-reduce", pytest.approx(3 * 4 * 40 / window), 0.0),
+        host_transfer=3 * 4 * 60 / window,
+        worst_transfer=("host_to_device", 3 * 4 * 60 / window),
+        device_wait=3 * 4 * 20 / window,
+        worst_wait=("on_chip", "copy-done.6", 3 * 4 * 20 / window),
+        idle=3 * 4 * 120 / window,
+        most_delayed=Gaps(
+            before="add.7", share=3 * 4 * 120 / window, longest=4 * 120 / window, count=12
+        ),
+        # In all of the capture dot.2 takes longer: in the first step 2,300 us on TPU:3.
+        top_op=("fusion.1", "jit(train)/mlp/mul", 3 * 4 * 300 / op_time),
+        top_op_bound_by=None,
+        long_op=("dot.2", 2),
+        recompute=3 * (3 * 200 + 300) / op_time,
+        step_median_us=1_000.0,
+        step_mean_us=1_000.0,
+        step_p90_us=1_000.0,
+        slow_steps=(),
+        kept_steps=2,
+        hlo_attributed=1.0,
+    )
