@@ -11,7 +11,7 @@ from typing import Any
 
 from marin_profile.schema import (
     BreakdownPart,
-    Capture,
+    CaptureDetails,
     Collective,
     CommunicationOp,
     Coverage,
@@ -453,7 +453,7 @@ def build_summary(**changes: Any) -> ProfileSummary:
                 )
             ],
         ),
-        "capture": Capture(
+        "capture": CaptureDetails(
             start="2026-01-02T03:04:05.000000Z",
             stop="2026-01-02T03:04:06.000000Z",
             tool_version="0.1.0",

@@ -565,9 +565,11 @@ class Space:
         return find_devices(self.timeline(), "")
 
     def analyse(
-        self, *, host: str = "", warmup_steps: int = 1, older_mode: str | None = None
+        self, *, host: str = "", warmup_steps: int = 1, breakdown_v1_mode: str | None = None
     ) -> HostPart:
-        return analyse_host(self.timeline(), host, warmup_steps=warmup_steps, older_mode=older_mode)
+        return analyse_host(
+            self.timeline(), host, warmup_steps=warmup_steps, breakdown_v1_mode=breakdown_v1_mode
+        )
 
     def write(self, path: Path, shuffle: int | None = None) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)

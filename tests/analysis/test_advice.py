@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from builders_xspace import Space, summary_of
-from marin_profile.analysis.advice import Findings, Gaps, SlowSteps, candidates
+from marin_profile.analysis.advice import CauseOfSlowSteps, Findings, Gaps, candidates
 
 CALM = Findings(
     window="steady",
@@ -87,7 +87,7 @@ def test_thresholds(changes, expected):
 
 def test_uneven_steps_give_both_lengths_and_the_costliest_causes():
     """The mean of 125 us is 100 us and a fifth of 125 beyond it."""
-    slow = tuple(SlowSteps(f"cause {at}", at, 10.0 - at) for at in range(1, 5))
+    slow = tuple(CauseOfSlowSteps(f"cause {at}", at, 10.0 - at) for at in range(1, 5))
     (found,) = candidates(dataclasses.replace(CALM, step_mean_us=125.0, slow_steps=slow))
     assert found.share == pytest.approx(0.2)
     assert found.evidence == (

@@ -1,11 +1,11 @@
 """The two older bases, by their older rules."""
 
 from builders_xspace import US, Space
-from marin_profile.analysis.breakdown_v1 import GLOBAL, PER_TRACK, older_breakdown
+from marin_profile.analysis.breakdown_v1 import GLOBAL, PER_TRACK, breakdown_v1
 
 
 def buckets(space: Space, mode: str) -> dict[str, int]:
-    return {name: value // US for name, value in older_breakdown(space.timeline(), mode).items()}
+    return {name: value // US for name, value in breakdown_v1(space.timeline(), mode).items()}
 
 
 def example() -> Space:
@@ -53,6 +53,6 @@ def test_no_device_events():
 
 def test_it_is_computed_only_when_asked_for():
     assert example().analyse().older is None
-    older = example().analyse(older_mode=GLOBAL).older
+    older = example().analyse(breakdown_v1_mode=GLOBAL).older
     assert older is not None
     assert older["communication"] // US == 50

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from builders_xspace import US, Space, summary_of
 from marin_profile.analysis.async_spans import find_spans
-from marin_profile.analysis.ledger import DeviceTime, Ledger
+from marin_profile.analysis.ledger import DeviceIntervals, Ledger
 from marin_profile.events.classify import ON_CHIP
 
 CATEGORY = {
@@ -18,10 +18,10 @@ CATEGORY = {
 }
 
 
-def device_time(space: Space) -> DeviceTime:
+def device_time(space: Space) -> DeviceIntervals:
     found = space.devices()
     (device,) = found.devices
-    return DeviceTime(found, device, find_spans(found, device))
+    return DeviceIntervals(found, device, find_spans(found, device))
 
 
 def test_a_container_with_children_by_hand():

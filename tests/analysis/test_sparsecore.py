@@ -8,7 +8,7 @@ import pytest
 
 from builders_xspace import US, Space, computation, hlo_proto, instruction, summary_of
 from marin_profile.analysis.async_spans import find_spans
-from marin_profile.analysis.ledger import DeviceTime
+from marin_profile.analysis.ledger import DeviceIntervals
 from marin_profile.comparison import compare
 from marin_profile.schema import CAPTURE, STEADY, ProfileSummary
 
@@ -158,7 +158,7 @@ def test_the_hlo_proto_tells_the_thread(on_start, on_computation, wrapped, kind)
     tpu.op("x-done", 5, 13, category="async-done", program_id=7)
     found = space.devices()
     (device,) = found.devices
-    ledger = DeviceTime(found, device, find_spans(found, device)).ledger(0, 18 * US)
+    ledger = DeviceIntervals(found, device, find_spans(found, device)).ledger(0, 18 * US)
     blocked = ledger.transfer_by_kind | ledger.exposed_by_kind
     assert {name: value // US for name, value in blocked.items()} == {kind: 14}
     assert ledger.compute // US == 4

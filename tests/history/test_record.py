@@ -11,7 +11,7 @@ import pytest
 from builders_summary import build_summary, build_v1_summary, no_steps, stats, step, step_time
 from marin_profile.history import HistoryRecord, record_of
 from marin_profile.history.record import STEPS_KEPT, Configuration, utc
-from marin_profile.schema import Capture, ProfileSummary, RunMetadata, StepTime
+from marin_profile.schema import CaptureDetails, ProfileSummary, RunMetadata, StepTime
 
 
 def with_periods(*periods: float | None, **changes: Any) -> ProfileSummary:
@@ -118,7 +118,7 @@ def test_of_many_steps_the_first_are_kept_and_all_count() -> None:
         ({}, "2026-01-02T03:04:05.000000Z", "capture"),
         ({"capture": None}, "2026-01-02T03:04:05.000000Z", "folder"),
         (
-            {"capture": Capture(), "source_path": "2026_13_02_03_04_05/x"},
+            {"capture": CaptureDetails(), "source_path": "2026_13_02_03_04_05/x"},
             "2026-07-01T00:00:00.000000Z",
             "summary",
         ),

@@ -44,7 +44,7 @@ class Gaps:
 
 
 @dataclass(frozen=True)
-class SlowSteps:
+class CauseOfSlowSteps:
     """The outliers of one cause: in words, how many, and what they add to the mean period."""
 
     cause: str
@@ -74,7 +74,7 @@ class Findings:
     step_median_us: float | None
     step_mean_us: float | None
     step_p90_us: float | None
-    slow_steps: tuple[SlowSteps, ...]  # the costliest first
+    slow_steps: tuple[CauseOfSlowSteps, ...]  # the costliest first
     kept_steps: int
     hlo_attributed: float | None
 

@@ -33,7 +33,7 @@ _COMMUNICATION = re.compile(
 )
 
 
-def older_breakdown(timeline: Timeline, mode: str) -> dict[str, int]:
+def breakdown_v1(timeline: Timeline, mode: str) -> dict[str, int]:
     """Picoseconds per bucket (compute, communication, host, stall, other)."""
     return _per_track(timeline) if mode == PER_TRACK else _global(timeline)
 

@@ -17,13 +17,13 @@ Contract
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import gcd, prod
 
 from marin_profile.events.classify import BOOKKEEPING, is_bookkeeping, opcode_of
+from marin_profile.events.shapes import Array, array_bytes, arrays_in
 from marin_profile.events.timeline import HloComputation, HloInstruction, Op, WindowDimension
 
 STATED, DERIVED = "profile", "hlo"
@@ -66,9 +66,6 @@ DEEPEST_NESTING = 6
 LONGEST_WINDOW = 1 << 16
 MOST = (1 << 63) - 1
 
-_ARRAY = re.compile(r"([a-z][a-z0-9]*)\[([0-9,]*)\]")
-_BITS = re.compile(r"[a-z]+([0-9]+)")
-
 Module = Mapping[str, HloInstruction]
 
 
@@ -86,7 +83,7 @@ class Costs:
 
 
 UNKNOWN_COSTS = Costs()
-NO_COSTS = Costs(0, 0, DERIVED)
+ZERO_COSTS = Costs(0, 0, DERIVED)
 
 
 def costs_of(op: Op, instruction: HloInstruction | None, module: Module) -> Costs:
@@ -124,37 +121,8 @@ def derived_costs(instruction: HloInstruction, module: Module) -> Costs:
 # --- shapes ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Array:
-    bits: int
-    dims: tuple[int, ...]
-
-    @property
-    def elements(self) -> int:
-        return prod(self.dims)
-
-    @property
-    def bytes(self) -> int:
-        return -(-self.elements * self.bits // 8)
-
-
-@cache
-def _arrays(shape: str) -> tuple[_Array, ...]:
-    """The arrays of "f32[8,128]" or of a tuple's text."""
-    return tuple(
-        _Array(_bits(element), tuple(map(int, dims.split(","))) if dims else ())
-        for element, dims in _ARRAY.findall(shape)
-    )
-
-
-def _bits(element: str) -> int:
-    """ "bf16" has 16, "f8e4m3fn" 8, "pred" 8; "token" and "opaque" hold nothing."""
-    match = _BITS.match(element)
-    return int(match.group(1)) if match else 8 if element == "pred" else 0
-
-
-def _first(instruction: HloInstruction | None) -> _Array | None:
-    arrays = _arrays(instruction.shape) if instruction else ()
+def _first(instruction: HloInstruction | None) -> Array | None:
+    arrays = arrays_in(instruction.shape) if instruction else ()
     return arrays[0] if arrays else None
 
 
@@ -162,7 +130,7 @@ def _size(instruction: HloInstruction | None) -> int | None:
     """Bytes of the result, all of a tuple's arrays."""
     if instruction is None or not instruction.shape:
         return None
-    return sum(array.bytes for array in _arrays(instruction.shape))
+    return _sum(array_bytes(instruction.shape))
 
 
 def _operand(instruction: HloInstruction, index: int, module: Module) -> HloInstruction | None:
@@ -210,7 +178,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return total
 
 
-def _product_flops(instruction: HloInstruction, result: _Array, module: Module) -> int | None:
+def _product_flops(instruction: HloInstruction, result: Array, module: Module) -> int | None:
     left = _first(_operand(instruction, 0, module))
     contracting = instruction.contracting
     if left is None or contracting is None or not all(d < len(left.dims) for d in contracting):
@@ -218,7 +186,7 @@ def _product_flops(instruction: HloInstruction, result: _Array, module: Module) 
     return 2 * result.elements * prod(left.dims[d] for d in contracting)
 
 
-def _applications(instruction: HloInstruction, result: _Array, module: Module) -> int | None:
+def _applications(instruction: HloInstruction, result: Array, module: Module) -> int | None:
     """How often a reduction's computation runs: an operand's elements less the result's, the
     window's elements less one for each of the result's, or the updates' elements."""
     if instruction.opcode == "reduce-window":

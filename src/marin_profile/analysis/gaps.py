@@ -18,11 +18,10 @@ import numpy as np
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.base.columns import counts_of, sum_by, unique_pairs
+from marin_profile.base.intervals import Window
 from marin_profile.base.jit import jit
 from marin_profile.events.classify import is_bookkeeping
 from marin_profile.events.timeline import Int64s
-
-Window = tuple[int, int]
 
 LOOKAHEAD = 8
 # Clocks tick every 1 to 1.25 ns; between ops that follow each other one tick may be lost.

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from marin_profile.analysis.async_spans import find_spans
-from marin_profile.analysis.breakdown_v1 import older_breakdown
+from marin_profile.analysis.breakdown_v1 import breakdown_v1
 from marin_profile.analysis.clocks import ClockCheck, host_clock
 from marin_profile.analysis.collectives.instances import HostCollectives, HostInstances
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
-from marin_profile.analysis.ledger import DeviceTime, Ledger
+from marin_profile.analysis.ledger import DeviceIntervals, Ledger
 from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import Peaks, peaks_of
@@ -27,7 +27,6 @@ from marin_profile.analysis.steps.account import (
     EXECUTION,
     AccountWindows,
     DeviceAccount,
-    Window,
     account_windows,
     launch_time,
 )
@@ -40,6 +39,7 @@ from marin_profile.analysis.transfers import (
     transfer_totals,
 )
 from marin_profile.base.columns import counts_of
+from marin_profile.base.intervals import Window
 from marin_profile.events.timeline import Int64s, Timeline
 
 
@@ -105,7 +105,7 @@ class HostPart:
     step_begin: Int64s
     older: Mapping[str, int] | None = None
     slow_steps: Mapping[int, Cause] = field(default_factory=dict)
-    first_op: int = field(default=0)
+    first_op: int = 0
 
 
 def analyse_host(
@@ -113,7 +113,7 @@ def analyse_host(
     host: str,
     *,
     warmup_steps: int,
-    older_mode: str | None = None,
+    breakdown_v1_mode: str | None = None,
     only_steps: SharedSteps | None = None,
 ) -> HostPart:
     """Answer every question for one host. `host` prefixes device identities across hosts;
@@ -148,7 +148,7 @@ def analyse_host(
     period_terms: list[dict[str, Int64s]] = []
     in_steps = [device.name for device in found.devices if device.kind != SPARSECORE]
     for device, span in zip(found.devices, spans, strict=True):
-        time = DeviceTime(found, device, span)
+        time = DeviceIntervals(found, device, span)
         row = in_steps.index(device.name) if device.name in in_steps else 0
         own_periods = period_windows[row] if period_windows else None
         own_window = windows.windows[row] if windows and device.name in in_steps else None
@@ -194,21 +194,21 @@ def analyse_host(
         notes=tuple(notes),
         doubts=steps.doubts,
         truncated=timeline.truncated,
-        slow_steps=explain(found, steps, first, slow, period_terms),
+        slow_steps=explain(found, steps, first, slow, period_terms, clock),
         clock=clock,
         has_hlo=bool(timeline.hlo),
         hostname=timeline.hostname,
         machine=timeline.hostname or host,
         origin=timeline.origin,
         step_begin=_step_begin(found, steps),
-        older=older_breakdown(timeline, older_mode) if older_mode else None,
+        older=breakdown_v1(timeline, breakdown_v1_mode) if breakdown_v1_mode else None,
         first_op=min((int(device.start.min()) for device in found.devices), default=0),
     )
 
 
 def _device_part(
     device: DeviceOps,
-    time: DeviceTime,
+    time: DeviceIntervals,
     steady: Window | None,
     account: AccountWindows | None,
     own_window: Window | None,

@@ -97,7 +97,7 @@ class Ledger:
         return sum(self.transfer_by_kind.get(kind, 0) for kind in kinds)
 
 
-class DeviceTime:
+class DeviceIntervals:
     """The interval sets behind a device's ledgers."""
 
     def __init__(self, host: HostDevices, device: DeviceOps, spans: AsyncSpans) -> None:

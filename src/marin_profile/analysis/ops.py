@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.analysis.costs import NO_COSTS, Costs
+from marin_profile.analysis.costs import ZERO_COSTS, Costs
 from marin_profile.analysis.device_ops import DeviceOps
-from marin_profile.analysis.ledger import DeviceTime
+from marin_profile.analysis.executions import Program
+from marin_profile.analysis.ledger import DeviceIntervals
 from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.analysis.planes import GPU
 from marin_profile.base.columns import counts_of, sum_by, unique_pairs
+from marin_profile.base.intervals import Window
 from marin_profile.events.classify import GROUP_COMPUTE
 from marin_profile.events.timeline import Int64s
-
-Program = tuple[str, int | None]
-Window = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class OpTotals:
     @property
     def costs(self) -> Costs:
         """Per execution: nothing where another kernel of the HLO op bears its costs."""
-        return self.facts.costs if self.cost_count else NO_COSTS
+        return self.facts.costs if self.cost_count else ZERO_COSTS
 
     @property
     def key(self) -> tuple[str, str, str, int | None, OpFacts, str]:
@@ -116,7 +115,7 @@ def programs_of(device: DeviceOps, facts: tuple[OpFacts, ...]) -> tuple[list[Pro
 def op_totals(
     facts: tuple[OpFacts, ...],
     device: DeviceOps,
-    time: DeviceTime,
+    time: DeviceIntervals,
     steady: Window | None,
     periods: Window | None = None,
     account: Window | None = None,

@@ -14,15 +14,15 @@ from collections.abc import Iterable, Mapping
 
 from marin_profile.events.timeline import Op
 
-Program = tuple[str, int]  # an op's own word: module, program id
+StatedProgram = tuple[str, int]  # an op's own word: module, program id
 
 
-def registered_programs(ops: Iterable[Op], names: Mapping[int, str]) -> dict[Program, int]:
+def registered_programs(ops: Iterable[Op], names: Mapping[int, str]) -> dict[StatedProgram, int]:
     """The id that each program is registered under; `names`: the module's name of each such id."""
     ran = {(op.module, op.program_id) for op in ops if op.program_id is not None}
     found = {program: program[1] for program in ran if _fits(program, names)}
     taken = set(found.values())
-    astray: dict[str, list[Program]] = {}
+    astray: dict[str, list[StatedProgram]] = {}
     for program in ran - found.keys():
         astray.setdefault(program[0], []).append(program)
     left: dict[str, list[int]] = {}
@@ -35,7 +35,7 @@ def registered_programs(ops: Iterable[Op], names: Mapping[int, str]) -> dict[Pro
     return found
 
 
-def _fits(program: Program, names: Mapping[int, str]) -> bool:
+def _fits(program: StatedProgram, names: Mapping[int, str]) -> bool:
     module, program_id = program
     registered = names.get(program_id)
     return registered is not None and (not module or not registered or module == registered)

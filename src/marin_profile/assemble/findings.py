@@ -121,11 +121,11 @@ def _wait_for_stragglers(context: Context, devices: list[schema.Straggler]) -> d
     }
 
 
-def _slow_steps(cause: schema.OutlierCause) -> advice.SlowSteps:
+def _slow_steps(cause: schema.OutlierCause) -> advice.CauseOfSlowSteps:
     kind = (cause.cause or "cause not known").replace("_", " ")
     name = f" {cause.cause_name}" if cause.cause_name else ""
     before = f" before {cause.before_op}" if cause.before_op else ""
-    return advice.SlowSteps(f"{kind}{name}{before}", cause.count, cause.excess_per_period)
+    return advice.CauseOfSlowSteps(f"{kind}{name}{before}", cause.count, cause.excess_per_period)
 
 
 def _summed(maps: Iterable[Mapping[str, int]]) -> dict[str, int]:

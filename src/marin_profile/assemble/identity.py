@@ -35,9 +35,9 @@ def generated_at(parts: Sequence[HostPart]) -> str:
 
 def capture_section(
     parts: Sequence[HostPart], facts: CaptureFacts, profiling: schema.Profiling | None
-) -> schema.Capture:
+) -> schema.CaptureDetails:
     windows = [part.profile_window_ns for part in parts if part.profile_window_ns]
-    return schema.Capture(
+    return schema.CaptureDetails(
         start=epoch_utc(min(window[0] for window in windows)) if windows else None,
         stop=epoch_utc(max(window[1] for window in windows)) if windows else None,
         files=[file.name for file in facts.files],

@@ -23,7 +23,7 @@ ROWS_OF_A_KIND = 20
 NO_COSTS = "No op carries costs."
 FEW_COSTS = "Less than half of the compute time has known costs."
 NO_PEAK = "The file does not tell the device's peak."
-NO_STEPS = "There are no whole steps."
+NO_WHOLE_STEPS = "There are no whole steps."
 CONTRADICTION = "The flops exceed the peak: costs, times or peak are wrong."
 NEITHER_COST = "The ops with known costs neither compute nor access memory."
 
@@ -86,7 +86,7 @@ def _of_the_peak(
     time = context.period_time
     mfu, hfu = work.mfu(peaks, time), work.hfu(peaks, time)
     if not context.in_periods or not time:
-        return None, None, NO_STEPS
+        return None, None, NO_WHOLE_STEPS
     if not work.is_covered:
         return None, None, FEW_COSTS if work.known_time else NO_COSTS
     if mfu is None or hfu is None:

@@ -16,6 +16,8 @@ import numpy as np
 from marin_profile.base.columns import Int64s, is_sorted
 from marin_profile.base.jit import jit
 
+Window = tuple[int, int]  # [start, end)
+
 
 @dataclass(frozen=True, slots=True)
 class Intervals:

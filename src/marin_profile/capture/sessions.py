@@ -35,7 +35,7 @@ _PROCESS = re.compile(
     r"^((?:[a-z]+[_-])?(?:process|proc|[a-z]*rank|worker|host|node)[_-]?)\d+$", re.IGNORECASE
 )
 _MACHINE = re.compile(r"(?:host|node)[_-]?\d+$", re.IGNORECASE)
-Window = tuple[int, int]
+ProfileWindow = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def taken_together(sessions: Sequence[Session]) -> list[list[Session]]:
 
 
 def _joined(
-    siblings: Sequence[Session], windows: Mapping[str, Window | None]
+    siblings: Sequence[Session], windows: Mapping[str, ProfileWindow | None]
 ) -> list[list[Session]]:
     """Groups of sessions, joined pair by pair, the surest first; in the order of the siblings."""
     own = [windows.get(session.folder) for session in siblings]
@@ -180,7 +180,7 @@ def _joined(
 Pair = tuple[int, float, int, int]  # surer pairs are smaller
 
 
-def _overlapping(windows: Sequence[Window | None]) -> Iterator[Pair]:
+def _overlapping(windows: Sequence[ProfileWindow | None]) -> Iterator[Pair]:
     """Pairs whose windows overlap, by the share of the shorter one that does not."""
     known = sorted((window, place) for place, window in enumerate(windows) if window)
     for index, (first, one) in enumerate(known):
@@ -192,7 +192,7 @@ def _overlapping(windows: Sequence[Window | None]) -> Iterator[Pair]:
             yield 0, 1 - common / shorter if shorter else 0.0, min(one, two), max(one, two)
 
 
-def _near(siblings: Sequence[Session], windows: Sequence[Window | None]) -> Iterator[Pair]:
+def _near(siblings: Sequence[Session], windows: Sequence[ProfileWindow | None]) -> Iterator[Pair]:
     """Pairs whose stamps are near, where windows cannot tell."""
     timed = [(session.time, place) for place, session in enumerate(siblings)]
     known = sorted((time, place) for time, place in timed if time is not None)
@@ -205,7 +205,7 @@ def _near(siblings: Sequence[Session], windows: Sequence[Window | None]) -> Iter
 
 
 def _are_repeats(
-    siblings: Sequence[Session], windows: Sequence[Window | None], one: int, two: int
+    siblings: Sequence[Session], windows: Sequence[ProfileWindow | None], one: int, two: int
 ) -> bool:
     """Whether both are profiles of one process: what overlaps is not."""
     first, second = siblings[one], siblings[two]
@@ -217,7 +217,7 @@ def _are_repeats(
     return not (a and b and a[0] <= b[1] and b[0] <= a[1])
 
 
-def _window(session: Session) -> Window | None:
+def _window(session: Session) -> ProfileWindow | None:
     """The profile window of a session: as training wrote it down, else from the first of its files
     that tells it."""
     noted = read_window(session.context) if session.context else None
@@ -234,10 +234,10 @@ def _window(session: Session) -> Window | None:
     return None
 
 
-def _read_window(reader: str, path: str) -> Window | None:
+def _read_window(reader: str, path: str) -> ProfileWindow | None:
     try:
         with open_file(path) as stream:
-            found: Window | None = load(reader)(stream)
+            found: ProfileWindow | None = load(reader)(stream)
             return found
     except Exception:  # a damaged file is named when it is read for its events
         return None

@@ -13,7 +13,7 @@ from math import prod
 
 Groups = tuple[tuple[int, ...], ...]
 
-MOST_DEVICES = 1 << 16
+LARGEST_LIST = 1 << 16
 
 _EXPLICIT = re.compile(r"replica_groups=\{(\{[\d,]*\}(?:,\{[\d,]*\})*)\}")
 _PAIRS = re.compile(r"source_target_pairs=\{(\{\d+,\d+\}(?:,\{\d+,\d+\})*)\}")
@@ -53,7 +53,7 @@ def iota_groups(
     total = count * size
     dims = dims or (total,)
     permutation = permutation or tuple(range(len(dims)))
-    is_sound = 0 < total <= MOST_DEVICES and prod(dims) == total
+    is_sound = 0 < total <= LARGEST_LIST and prod(dims) == total
     if not is_sound or sorted(permutation) != list(range(len(dims))):
         return ()
     ids = _transposed(dims, permutation)

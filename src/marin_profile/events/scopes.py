@@ -47,7 +47,7 @@ UPDATE_PRIMITIVES = frozenset(
 )
 
 # Paths inside paths, as in jvp(layers/jvp(mlp)).
-DEEPEST_NESTING = 16
+DEEPEST_PATH = 16
 
 _BRANCH = re.compile(r"branch_\d+_fun")
 _WRAPPED = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
@@ -126,7 +126,7 @@ def _unwrap(segment: str, seen: set[str], *, first: bool, depth: int = 0) -> lis
         seen.add(wrapper)
         segment, first = inner, False
     parts = split_path(segment)
-    if len(parts) > 1 and depth < DEEPEST_NESTING:
+    if len(parts) > 1 and depth < DEEPEST_PATH:
         return [
             inner
             for part in parts

@@ -23,9 +23,9 @@ PERIOD, DURATION = "period", "duration"
 LEAST_DIFFERENCE = 0.02
 
 # How much of the difference the outliers must account for to be all that is said of it.
-ENOUGH = 0.8
-MOST_NAMED = 2
-MOST_STEPS = 6
+NEARLY_ALL = 0.8
+CAUSES_NAMED = 2
+STEPS_NAMED = 6
 
 
 class OutlierCost(Row, frozen=True, kw_only=True, tag_field="record", tag="outlier_cause"):
@@ -129,12 +129,12 @@ def why_they_differ(summary: ProfileSummary) -> str:
     if length is None or not length.differ or length.difference is None or length.rest is None:
         return ""
     costs = outlier_costs(summary)
-    parts = [cost_text(cost) for cost in costs[:MOST_NAMED]]
-    if len(costs) > MOST_NAMED:
-        more = costs[MOST_NAMED:]
+    parts = [cost_text(cost) for cost in costs[:CAUSES_NAMED]]
+    if len(costs) > CAUSES_NAMED:
+        more = costs[CAUSES_NAMED:]
         excess = sum(cost.excess_per_period for cost in more)
         parts.append(f"{plural(len(more), 'more cause')} {_adds(excess, of_many=len(more) > 1)}")
-    if abs(length.outlier_excess) < ENOUGH * abs(length.difference):
+    if abs(length.outlier_excess) < NEARLY_ALL * abs(length.difference):
         parts.append(_rest(summary, length.rest))
     return "; ".join(parts)
 
@@ -194,5 +194,5 @@ def ordinal(number: int) -> str:
 
 
 def _some(steps: Sequence[int]) -> str:
-    shown = ", ".join(map(str, steps[:MOST_STEPS]))
-    return shown if len(steps) <= MOST_STEPS else f"{shown}, ..."
+    shown = ", ".join(map(str, steps[:STEPS_NAMED]))
+    return shown if len(steps) <= STEPS_NAMED else f"{shown}, ..."

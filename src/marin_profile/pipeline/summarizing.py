@@ -195,7 +195,7 @@ def _analyse(
         timeline,
         host,
         warmup_steps=options.warmup_steps,
-        older_mode=None if mode == DEVICE_LEDGER else mode,
+        breakdown_v1_mode=None if mode == DEVICE_LEDGER else mode,
         only_steps=only_steps,
     )
 

@@ -23,21 +23,21 @@ from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query,
 from marin_profile.queries.top_ops import OpRow, by_time, hot_op_row
 from marin_profile.schema import ProfileSummary, Roofline
 
-NO_COSTS = CannotAnswer(
+_NO_COSTS = CannotAnswer(
     "No op carries costs (flops, bytes accessed), so neither resource's utilisation is known.",
     "Summarize the xplane.pb of the capture: it carries op costs or the HLO protos that give them.",
 )
-FEW_COSTS = CannotAnswer(
+_FEW_COSTS = CannotAnswer(
     "Less than half of the compute time is of ops with known costs; most of the rest are custom "
     "calls that XLA cannot see into.",
     "Give the custom calls a cost estimate with flops and bytes (pallas_call(cost_estimate=...)) "
     "and capture again.",
 )
-NO_PEAKS = CannotAnswer(
+_NO_PEAKS = CannotAnswer(
     "The ops carry costs, but the file does not tell the device's peak rates.",
     "Summarize the xplane.pb of the capture: its device planes carry the peaks.",
 )
-CONTRADICTION = CannotAnswer(
+_CONTRADICTION = CannotAnswer(
     "The file gives costs and peaks, but they do not make a utilisation below the peak.",
     "Read the achieved rates with care: the costs or the peaks of this file are wrong.",
 )
@@ -118,10 +118,10 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
 
 def _why_not(roofline: Roofline | None) -> CannotAnswer:
     if roofline is not None and roofline.coverage and roofline.coverage < 1 / 2:
-        return FEW_COSTS
+        return _FEW_COSTS
     if roofline is None or not roofline.achieved:
-        return NO_COSTS
-    return CONTRADICTION if len(roofline.peaks) > 1 else NO_PEAKS
+        return _NO_COSTS
+    return _CONTRADICTION if len(roofline.peaks) > 1 else _NO_PEAKS
 
 
 def device_time_parts(summary: ProfileSummary) -> list[TimePart]:

@@ -28,7 +28,7 @@ class WorstCollective(Row, frozen=True, kw_only=True):
     overlapped_duration: Microseconds
 
 
-class Comparison(Row, frozen=True, kw_only=True):
+class DominanceRow(Row, frozen=True, kw_only=True):
     """`dominant` is "compute", "communication" or "neither"; `largest` the largest ledger term."""
 
     dominant: str
@@ -100,11 +100,11 @@ def _compare(
     overlapped: float | None,
     worst: WorstCollective | CollectiveRow | None,
     wait: CommunicationWait | None = None,
-) -> Comparison:
+) -> DominanceRow:
     compute, exposed = terms["compute"], terms["communication"]
     has_communication = worst is not None or exposed > 0 or bool(overlapped)
     idle = terms.get("idle", terms.get("stall"))
-    return Comparison(
+    return DominanceRow(
         dominant=(
             "neither" if compute == exposed else "communication" if exposed > compute else "compute"
         ),
@@ -130,7 +130,7 @@ QUERY = Query(
     description="Whether compute or exposed communication dominates, and the worst collective.",
     example="Is communication or compute dominating, and what is the worst collective?",
     run=run,
-    rows=(Comparison, WorstCollective, CollectiveRow, CommunicationWait),
+    rows=(DominanceRow, WorstCollective, CollectiveRow, CommunicationWait),
     intents=(
         intent(11, "communication|collective", "compute", unless=("op",)),
         intent(11, "communication|collective", "dominate", unless=("op",)),

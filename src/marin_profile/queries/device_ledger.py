@@ -21,7 +21,7 @@ NO_LEDGER = CannotAnswer(
     "The summary holds no device ledger.",
     "Summarize the profile again with this tool, from a capture that holds device ops.",
 )
-MOST_DEVICES = 256
+DEVICES_LISTED = 256
 
 
 class TotalRow(DeviceTime, frozen=True, kw_only=True, tag_field="record", tag="total"):
@@ -49,7 +49,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     if window is None or not devices:
         return NO_LEDGER
     totals = [TotalRow.of(time) for time in device_times(summary, window)]
-    return listing(window, totals, devices, limit=parameters.limit, default_limit=MOST_DEVICES)
+    return listing(window, totals, devices, limit=parameters.limit, default_limit=DEVICES_LISTED)
 
 
 QUERY = Query(

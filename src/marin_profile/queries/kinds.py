@@ -1,17 +1,18 @@
 """Kinds of ops as people say them, and which ops are of a kind.
 
-Contract: a kind is one of `classify.COLLECTIVES` and `classify.TRANSFERS`, "compute", or one of
-the groups "communication" and "transfer", which stand for all their members.
+Contract: a kind is one of `COLLECTIVES` and `TRANSFERS`, `COMPUTE` (see `classify`), or one of the
+groups "communication" and "transfer", which stand for all their members.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
 
-COMPUTE = "compute"
+from marin_profile.events.classify import COLLECTIVES, TRANSFERS
+
 COMMUNICATION = "communication"
 TRANSFER = "transfer"
+_MEMBERS = {COMMUNICATION: frozenset(COLLECTIVES), TRANSFER: frozenset(TRANSFERS)}
 
 # How people write a kind, the longer spelling first.
 _SPELLINGS = (
@@ -55,12 +56,4 @@ def find_kinds(text: str) -> tuple[str, list[str]]:
 
 
 def is_of_kind(category: str, kind: str) -> bool:
-    return category == kind or category in _members(kind)
-
-
-@cache
-def _members(kind: str) -> frozenset[str]:
-    from marin_profile.events.classify import COLLECTIVES, TRANSFERS
-
-    groups = {COMMUNICATION: COLLECTIVES, TRANSFER: TRANSFERS}
-    return frozenset(groups.get(kind, ()))
+    return category == kind or category in _MEMBERS.get(kind, ())

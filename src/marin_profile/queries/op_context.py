@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marin_profile.events.scopes import SEPARATOR
 from marin_profile.facts.device_time import basis_of, op_time
 from marin_profile.queries.gap_before import (
     GapContextRow,
@@ -14,8 +15,6 @@ from marin_profile.queries.names import find_op, known_ops, no_such_op
 from marin_profile.queries.regions import RegionRow, region_rows
 from marin_profile.queries.top_ops import OpRow, by_time, group_row, hot_op_row
 from marin_profile.schema import ProfileSummary
-
-SEPARATOR = "=>"
 
 
 class ContextOpRow(OpRow, frozen=True, kw_only=True, tag_field="record", tag="op"):

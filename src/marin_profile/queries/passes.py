@@ -11,7 +11,7 @@ from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
-UNKNOWN = "unknown"
+UNKNOWN_PASS = "unknown"
 
 
 class PassRow(Row, frozen=True, kw_only=True):
@@ -30,8 +30,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         )
     whole = op_time(summary)
     rows = []
-    for name in sorted({group.pass_ or UNKNOWN for group in summary.op_groups}):
-        groups = [group for group in summary.op_groups if (group.pass_ or UNKNOWN) == name]
+    for name in sorted({group.pass_ or UNKNOWN_PASS for group in summary.op_groups}):
+        groups = [group for group in summary.op_groups if (group.pass_ or UNKNOWN_PASS) == name]
         if parameters.pass_ not in (None, name):
             continue
         duration = sum(group.exclusive_duration for group in groups)

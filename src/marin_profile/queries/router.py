@@ -15,13 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from marin_profile.base.errors import UsageError
-from marin_profile.queries.kinds import (
-    COMMUNICATION,
-    COMPUTE,
-    TRANSFER,
-    find_kinds,
-    is_of_kind,
-)
+from marin_profile.events.classify import COMPUTE
+from marin_profile.queries.kinds import COMMUNICATION, TRANSFER, find_kinds, is_of_kind
 from marin_profile.queries.lexicon import (
     NUMBER_WORDS,
     PASS_WORDS,

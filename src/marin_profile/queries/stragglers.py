@@ -18,7 +18,7 @@ NOBODY_RAN = CannotAnswer(
     "No collective was found among the device ops, so no device waits for another in one.",
     "Ask for the device ledger: it tells how busy each device was.",
 )
-NOT_KNOWN = CannotAnswer(
+_UNKNOWN_GROUPS = CannotAnswer(
     "It is not known which of the captured devices meet in the collectives.",
     "Capture all hosts of the job at the same time, as XPlane files, which name the groups.",
 )
@@ -69,18 +69,18 @@ class WaitingDeviceRow(Row, frozen=True, kw_only=True, tag_field="record", tag="
     z: Ratio | None
 
 
-def host_rows(summary: ProfileSummary) -> list[HostRow]:
+def waiting_host_rows(summary: ProfileSummary) -> list[HostRow]:
     return [HostRow.of(host) for host in summary.straggler_hosts]
 
 
-def device_rows(summary: ProfileSummary) -> list[WaitingDeviceRow]:
+def waiting_device_rows(summary: ProfileSummary) -> list[WaitingDeviceRow]:
     return [WaitingDeviceRow.of(device) for device in summary.stragglers]
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
     whole = communication_wait(summary)
     if whole is None:
-        return NOT_KNOWN if summary.collectives or summary.communication_ops else NOBODY_RAN
+        return _UNKNOWN_GROUPS if summary.collectives or summary.communication_ops else NOBODY_RAN
     kinds = [
         CollectiveWaitRow.of(
             one,
@@ -95,8 +95,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         basis_of(summary, "stragglers", "collectives"),
         [WholeRow.of(whole)],
         kinds,
-        host_rows(summary),
-        device_rows(summary),
+        waiting_host_rows(summary),
+        waiting_device_rows(summary),
         limit=parameters.limit,
         note=None if whole.stragglers else "No host and no device stands out.",
     )

@@ -44,7 +44,7 @@ from marin_profile.readers.json_scan import (
     ROWS,
     TORCH,
     WHOLE_US,
-    Table,
+    HashTable,
     copy_entries,
     find_event,
     known_keys,
@@ -263,7 +263,7 @@ class _Scan:
         return decode(self.window.bytes_at(*span)) if span[0] >= 0 else ""
 
 
-def _with_room(table: Table, count: int) -> Table:
+def _with_room(table: HashTable, count: int) -> HashTable:
     if 2 * (count + CHUNK) <= len(table):
         return table
     bigger = new_table(len(table))

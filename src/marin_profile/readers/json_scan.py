@@ -69,15 +69,15 @@ P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 U32 = np.uint64(32)
 U29 = np.uint64(29)
 
-Table = NDArray[np.uint64]
+HashTable = NDArray[np.uint64]
 
 
-def new_table(size: int) -> Table:
+def new_table(size: int) -> HashTable:
     """Room for `size` entries; `size` is a power of two."""
     return np.zeros((2 * size, 3), np.uint64)
 
 
-def known_keys() -> Table:
+def known_keys() -> HashTable:
     """The table of the keys that are read; its index is the field."""
     known = [(key, 0, field) for field, key in enumerate(EVENT_KEYS)] + [("name", 0, NAME)]
     known += [(key, 1, FIRST_ID + at) for at, key in enumerate(ID_KEYS)]

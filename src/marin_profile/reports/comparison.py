@@ -31,7 +31,7 @@ from marin_profile.comparison.model import (
 from marin_profile.events.classify import COLLECTIVES
 
 NOT_PRESENT = "not present"
-MOST_NAMED = 3
+ROWS_NAMED = 3
 # Of the largest part named in the answer, what others must reach to be named as well.
 LEAST_NAMED = 0.1
 DURATIONS = ["before", "after", "change"]
@@ -120,7 +120,7 @@ def _leading(split: Split) -> list[SplitRow]:
     """The largest first; the ledger's terms come in an order of their own."""
     rows = sorted((row for row in split.rows if row.delta), key=lambda row: -abs(row.delta or 0.0))
     least = LEAST_NAMED * abs(rows[0].delta or 0.0) if rows else 0.0
-    return [row for row in rows[:MOST_NAMED] if abs(row.delta or 0.0) >= least]
+    return [row for row in rows[:ROWS_NAMED] if abs(row.delta or 0.0) >= least]
 
 
 def _name(row: SplitRow) -> str:
@@ -155,8 +155,8 @@ def _op_names(row: OpChange) -> str:
 
 def _side_names(ops: Sequence[OpSide]) -> str:
     names = list(dict.fromkeys(op.canonical_name for op in ops))
-    shown = ", ".join(code(name) for name in names[:MOST_NAMED])
-    return shown if len(names) <= MOST_NAMED else f"{shown}, ..."
+    shown = ", ".join(code(name) for name in names[:ROWS_NAMED])
+    return shown if len(names) <= ROWS_NAMED else f"{shown}, ..."
 
 
 def signed(microseconds: float | None) -> str:

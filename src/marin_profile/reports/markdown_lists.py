@@ -29,8 +29,8 @@ from marin_profile.queries.regions import PassPart, RegionRow, region_rows
 from marin_profile.queries.stragglers import (
     HostRow,
     WaitingDeviceRow,
-    device_rows,
-    host_rows,
+    waiting_device_rows,
+    waiting_host_rows,
 )
 from marin_profile.queries.top_ops import by_time, hot_op_row
 from marin_profile.queries.transfers import transfer_rows
@@ -278,7 +278,7 @@ def stragglers(summary: ProfileSummary, top_k: int) -> list[str]:
         "",
         *_basis(summary, "stragglers", "all devices"),
     ]
-    hosts, devices = host_rows(summary), device_rows(summary)
+    hosts, devices = waiting_host_rows(summary), waiting_device_rows(summary)
     common = ["waits", "makes others wait", "delay per step", "z", "straggler"]
     of_devices = ["waits", "makes others wait", "delay per step on its host", "z", "straggler"]
     if hosts:

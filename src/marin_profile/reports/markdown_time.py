@@ -30,7 +30,7 @@ from marin_profile.queries.step_time import NO_STEPS
 from marin_profile.reports.headline import do_overlap, window_name
 from marin_profile.schema import CAPTURE, DurationStats, ProfileSummary
 
-MOST_STEPS = 32
+STEPS_LISTED = 32
 
 
 def steps(summary: ProfileSummary, top_k: int) -> list[str]:
@@ -136,7 +136,7 @@ def _step_table(summary: ProfileSummary) -> list[str]:
             duration(step.critical_path),
             code(step.step_class) if step.step_class else "",
         ]
-        for step in steps[:MOST_STEPS]
+        for step in steps[:STEPS_LISTED]
     ]
     if not rows:
         return []

@@ -12,7 +12,7 @@ Contract
 from __future__ import annotations
 
 from marin_profile.schema.capture import (
-    Capture,
+    CaptureDetails,
     Coverage,
     Host,
     Profiling,
@@ -70,7 +70,7 @@ __all__ = [
     "STEADY",
     "WHOLE_PERIODS",
     "BreakdownPart",
-    "Capture",
+    "CaptureDetails",
     "Collective",
     "CommunicationOp",
     "Coverage",

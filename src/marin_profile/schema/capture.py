@@ -87,7 +87,7 @@ class Profiling(Record):
     missing_processes: list[int] = []
 
 
-class Capture(Record):
+class CaptureDetails(Record):
     """When the profile was taken (UTC), from which files, and by which versions; `profiling` where
     the training's callback took it."""
 

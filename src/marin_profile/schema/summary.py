@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from marin_profile.schema.capture import (
-    Capture,
+    CaptureDetails,
     Coverage,
     Host,
     RunMetadata,
@@ -59,7 +59,7 @@ class ProfileSummary(Record):
     hosts: list[Host] = []
     memory: dict[str, Any] | None = None
     coverage: Coverage | None = None
-    capture: Capture | None = None
+    capture: CaptureDetails | None = None
     list_basis: dict[str, str] = {}
 
     def to_json(self) -> str:

@@ -16,9 +16,9 @@ import numpy as np
 from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.ledger import Ledger
 from marin_profile.analysis.steps.series import StepSeries
+from marin_profile.base.intervals import Window
 
 PERIODS, EXECUTION = "periods", "execution"
-Window = tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ Contract
   device agree: then the later of the marker's start and the end of the last op before, of any
   program.
   So idle time inside a marker is its step's, and idle time between markers is the step's before.
-* A gap of NOISE or less is none: event times are whole nanoseconds.
+* A gap of ROUNDING or less is none: event times are whole nanoseconds.
 * The first step is cut if it lacks ops that every step between the first and the last has, and
   begins with an op with which none of those begins (the last: ends). So it is, too, if each of at
   least two steps between ran more executions of a program. Of two steps each is held to the other.
 * A step without device work among steps with it is left out; its number is told. Where most steps
-  have none, and fewer than LEAST_STEPS have some, no step is kept.
+  have none, and fewer than LEAST_STEPS_WITH_WORK have some, no step is kept.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from marin_profile.base.text import plural
 from marin_profile.base.times import PS_PER_NS
 from marin_profile.events.timeline import Int64s
 
-NOISE = PS_PER_NS
-LEAST_STEPS = 3
+ROUNDING = PS_PER_NS
+LEAST_STEPS_WITH_WORK = 3
 _PS_PER_MS = 1_000_000_000
 _LOW = np.iinfo(np.int64).min
 _LISTED = 8
@@ -104,7 +104,7 @@ def _boundaries(device: DeviceOps, start: Int64s, present: Bools, marker_start: 
     marker = np.minimum(marker_start + shift, start)
     busy_until = np.maximum.accumulate(device.end)
     before = np.where(first > 0, busy_until[np.maximum(first - 1, 0)], _LOW)
-    is_idle = present & (np.maximum(marker, before) < start - NOISE)
+    is_idle = present & (np.maximum(marker, before) < start - ROUNDING)
     return np.where(is_idle, np.maximum(marker, before), start)
 
 
@@ -131,7 +131,7 @@ def _tell_steps_without_work(
 
 def _are_too_few(used: Bools) -> bool:
     count = int(used.sum())
-    return count < LEAST_STEPS and 2 * count < len(used)
+    return count < LEAST_STEPS_WITH_WORK and 2 * count < len(used)
 
 
 # --- cut steps ---------------------------------------------------------------------------------

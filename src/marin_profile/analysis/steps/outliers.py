@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.analysis.clocks import host_clock
+from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.gaps import LOOKAHEAD, NOISE, find_gaps
 from marin_profile.analysis.planes import SPARSECORE
@@ -102,9 +102,10 @@ def explain(
     first: int,
     slow: Sequence[int],
     terms: Sequence[dict[str, Int64s]],
+    clock: ClockCheck,
 ) -> dict[int, Cause]:
     """The causes of the outliers at the positions `slow`. `terms`: per device of the steps the
-    ledger terms of each step's period."""
+    ledger terms of each step's period; `clock`: the host's."""
     if not slow:
         return {}
     devices = [device for device in host.devices if device.kind != SPARSECORE]
@@ -116,7 +117,7 @@ def explain(
         _Device(host, device, begin[row], end[row], known[row], usual[row], terms[row])
         for row, device in enumerate(devices)
     ]
-    activity = _HostActivity(host)
+    activity = _HostActivity(host, clock)
     by_length = sorted(slow, key=lambda at: (-_longest(begin, end, known, at), at))
     causes = {}
     for position in by_length[:MOST_EXPLAINED]:
@@ -337,12 +338,9 @@ class _HostActivity:
     """What the main threads of a host did: those of the step markers, and the one with the most
     launches."""
 
-    def __init__(self, host: HostDevices) -> None:
+    def __init__(self, host: HostDevices, clock: ClockCheck) -> None:
         self._host = host
-
-    @cached_property
-    def _clocks_agree(self) -> bool:
-        return host_clock(self._host).agrees
+        self._clocks_agree = clock.agrees
 
     @cached_property
     def _threads(self) -> list[_Thread]:

@@ -30,7 +30,7 @@ from marin_profile.events.timeline import Int64s
 
 # A way that ties this share of the device work is good enough; else a less sure one that ties this
 # many times as much is preferred.
-ENOUGH = 0.5
+LEAST_TIED = 0.5
 MUCH_MORE = 2
 
 StepOfOps = list[Int64s]  # per device the step of each op, -1 for none
@@ -59,7 +59,7 @@ def tied_work(host: HostDevices, devices: list[DeviceOps], found: list[Markers])
         if max(times) > MUCH_MORE * most:
             most = max(times)
             best = tied[times.index(most)]
-        if most and most >= ENOUGH * whole:
+        if most and most >= LEAST_TIED * whole:
             break
     return best
 
