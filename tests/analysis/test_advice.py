@@ -92,9 +92,9 @@ def test_uneven_steps_give_both_lengths_and_the_costliest_causes():
     assert found.share == pytest.approx(0.2)
     assert found.evidence == (
         "step period: typical (median) 100.0 us, mean 125.0 us, p90 101.0 us over 10 steps",
-        "cause 1: 1 of them, 9.0 us of the mean step",
-        "cause 2: 2 of them, 8.0 us of the mean step",
-        "cause 3: 3 of them, 7.0 us of the mean step",
+        "cause 1: 1 step, 9.0 us of the mean step",
+        "cause 2: 2 steps, 8.0 us of the mean step",
+        "cause 3: 3 steps, 7.0 us of the mean step",
     )
 
 
@@ -194,7 +194,7 @@ def test_the_wait_for_a_straggler_is_its_own_finding():
         "all waits for the last to arrive: 35.0 %",
     )
     assert communication.id == "exposed-communication"
-    assert communication.evidence[-1] == "already taken off: the wait for host-1, 30.0 %"
+    assert communication.evidence[-1] == "not included: the wait for host-1, 30.0 %"
 
 
 def test_waits_without_a_straggler_are_evidence():
@@ -206,4 +206,4 @@ def test_waits_without_a_straggler_are_evidence():
             exposed_wait=0.25,
         )
     )
-    assert found.evidence[-1] == "of it waiting for the last to arrive: 25.0 %"
+    assert found.evidence[-1] == "of which waiting for the last to arrive: 25.0 %"

@@ -56,7 +56,7 @@ def test_an_end_after_its_completion_is_a_conflict():
     assert (check.at_least, check.at_most) == (-30 * MS * US, -25 * MS * US)
     assert (check.bound_ps, check.offset) == (25 * MS * US, -25 * MS * US)
     assert check.example == (
-        "work of /device:TPU:0 ended 25.000 ms after the host was told so (CompleteCallbacks)"
+        "work of /device:TPU:0 ended 25.000 ms after the host saw it end (CompleteCallbacks)"
     )
 
 
@@ -162,8 +162,8 @@ def test_a_conflict_is_in_the_summary():
     assert "| 119.00 ms to 124.00 ms |" in render_markdown(summary)
     assert summary.trace_overview.quality_warnings[0] == (
         "Clock conflict: work of /device:TPU:0 began 119.000 ms before its launch (Execute); 5 of "
-        "10 launches and completions contradict the devices' times. Nothing that relates times of "
-        "host and devices is known below 119.000 ms."
+        "10 launches and completions contradict the devices' times. Host and device times cannot "
+        "be compared to better than 119.000 ms."
     )
 
 

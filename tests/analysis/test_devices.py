@@ -214,7 +214,7 @@ def test_facts_from_the_hlo_proto_by_program_id():
     facts = [found.facts[op] for op in device.op.tolist()]
     assert [fact.kind for fact in facts] == ["all-reduce", "compute"]
     assert [fact.scope_path for fact in facts] == ["jit(f)/m1/x", "jit(f)/m2/x"]
-    assert facts[0].replica_group_size == 2
+    assert [len(group) for group in facts[0].replica_groups] == [2]
 
 
 def test_kernels_are_what_the_hlo_op_of_their_program_is():
@@ -253,7 +253,8 @@ def test_group_sizes_from_hlo_text(groups, expected):
     text = f"%psum.1 = f32[8]{{0}} all-reduce(f32[8] %x), {groups}"
     space.tpu(0).op("psum.1", 0, 5, long_name=text)
     found = space.devices()
-    assert found.facts[found.devices[0].op[0]].replica_group_size == expected
+    groups = found.facts[found.devices[0].op[0]].replica_groups
+    assert (len(groups[0]) if groups else None) == expected
 
 
 def test_the_scope_is_the_first_hint_that_is_a_path():

@@ -212,11 +212,11 @@ def test_one_cost_of_two_is_not_known(costs):
 @pytest.mark.parametrize(
     ("stats", "costs", "reason"),
     [
-        ({}, {"flops": 5, "bytes_accessed": 5}, "The file does not tell the device's peak."),
+        ({}, {"flops": 5, "bytes_accessed": 5}, "The file does not state the device's peak."),
         (
             {"peak_teraflops_per_second": 1.0},
             {"flops": 5, "bytes_accessed": 5},
-            "The file does not tell the device's peak.",
+            "The file does not state the device's peak.",
         ),
         (
             {"peak_teraflops_per_second": 1.0, "peak_hbm_bw_gigabytes_per_second": 1.0},

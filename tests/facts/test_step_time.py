@@ -89,14 +89,14 @@ CASES: dict[str, tuple[ProfileSummary, str]] = {
     ),
     "little of it": (
         summary(1300.0, cost(100.0)),
-        "step 7 waited for host event save_checkpoint, which adds 100.00 us to the mean; steps "
-        "that do not stand out add 200.00 us to the mean",
+        "step 7 waited for host event save_checkpoint, which adds 100.00 us to the mean; the "
+        "other steps add 200.00 us to the mean",
     ),
-    "none of it": (summary(1100.0), "steps that do not stand out add 100.00 us to the mean"),
-    "a shorter mean": (summary(900.0), "steps shorter than typical take 100.00 us from the mean"),
+    "none of it": (summary(1100.0), "steps longer than typical add 100.00 us to the mean"),
+    "a shorter mean": (summary(900.0), "steps shorter than typical lower the mean by 100.00 us"),
     "steps that are not there": (
         summary(1100.0, whole_periods=6),
-        "steps that do not stand out and 2 periods that the capture lacks add 100.00 us to the "
+        "steps longer than typical and 2 periods missing from the capture add 100.00 us to the "
         "mean",
     ),
 }
@@ -114,14 +114,14 @@ def test_why_they_differ(made_summary: ProfileSummary, expected: str) -> None:
         ("host_event", "load", None, "waited for host event load"),
         ("gap", None, "fusion.1", "waited before fusion.1"),
         ("gap", None, None, "waited"),
-        ("program", "jit_eval", None, "ran jit_eval too"),
+        ("program", "jit_eval", None, "also ran jit_eval"),
         ("communication", "all-reduce.1", None, "waited longer in all-reduce.1"),
         ("transfer", None, None, "waited longer in transfer ops"),
         ("compute", "fusion.1", None, "spent longer in fusion.1"),
         ("recompute", "fusion.1", None, "recomputed longer in fusion.1"),
         ("unattributed", "graph", None, "spent longer in graph"),
-        (None, None, None, "took longer, cause not known"),
-        ("a later one", "x", None, "took longer, cause not known"),
+        (None, None, None, "took longer for an unknown reason"),
+        ("a later one", "x", None, "took longer for an unknown reason"),
     ],
 )
 def test_causes_in_words(cause, name, before, expected):

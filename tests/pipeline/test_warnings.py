@@ -5,8 +5,8 @@ import pytest
 from builders_xspace import Space, hlo_proto, summary_of
 
 HINT = (
-    "set enable_hlo_proto of jax.profiler.ProfileOptions to True, in Levanter "
-    "--trainer.profiler.profile_options.enable_hlo_proto true."
+    "set enable_hlo_proto of jax.profiler.ProfileOptions to True (in Levanter: "
+    "--trainer.profiler.profile_options.enable_hlo_proto true)."
 )
 
 

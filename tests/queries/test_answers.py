@@ -588,7 +588,7 @@ def test_bound_by_speaks_of_all_device_time() -> None:
         ("idle", 0.25),
         ("exposed_communication", 0.2),
         ("compute, bound by compute", 0.15),
-        ("compute, not known by what", 0.05),
+        ("compute, bound unknown", 0.05),
         ("exposed_transfer", 0.04),
         ("unattributed", 0.01),
     ]

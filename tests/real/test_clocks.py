@@ -34,7 +34,7 @@ def test_serving_work_begins_before_its_launch(traces: Path, name: str, offset: 
 
 def test_ends_that_no_constant_mends(traces: Path) -> None:
     """On v6e the event clock runs away within programs: of 414 executions 169 end up to 197.8 ms
-    after the host was told so, the others before; every launch is before its work."""
+    after the host saw it end, the others before; every launch is before its work."""
     summary = summarize(traces / "tpu_v6e_4dev")
     (host,) = summary.hosts
     assert (host.clock_conflicts, host.clock_offset, host.clock_offset_limit) == (169, None, None)

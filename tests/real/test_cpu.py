@@ -113,7 +113,7 @@ def test_costs_come_from_the_hlo_protos(summary):
 def test_the_roofline_of_a_cpu_knows_no_peak(summary):
     roofline = summary.roofline
     assert (roofline.coverage, roofline.peaks, roofline.mfu) == (1.0, {}, None)
-    assert roofline.mfu_unknown_because == "The file does not tell the device's peak."
+    assert roofline.mfu_unknown_because == "The file does not state the device's peak."
     # Ten whole periods on eight devices.
     (row,) = [row for row in roofline.by if row.by == "program"]
     a_step = 2 * 2 * 512 * 512 * 64 + 3 * 512 * 512 - 1 + 2

@@ -1,7 +1,7 @@
 """What to try next: rules over the summary's own numbers, each with its evidence.
 
-Contract: a rule sees a Findings record and gives a Candidate or None; candidates come ordered by
-the share of device time they are about, ties by id. Thresholds stand in one table. Text holds no
+Contract: a rule takes a Findings record and returns a Candidate or None; candidates are ordered by
+the share of device time they concern, ties by id. Thresholds stand in one table. Text holds no
 number that the evidence does not.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from marin_profile.base.text import plural
 from marin_profile.events.classify import SPARSECORE
 
 # Shares of device time (or ratios) from which a rule speaks.
@@ -108,9 +109,9 @@ def _communication(f: Findings) -> Candidate | None:
     ]
     if f.straggler is not None:
         name, share = f.straggler
-        evidence.append(f"already taken off: the wait for {name}, {_percent(share)}")
+        evidence.append(f"not included: the wait for {name}, {_percent(share)}")
     elif f.exposed_wait:
-        evidence.append(f"of it waiting for the last to arrive: {_percent(f.exposed_wait)}")
+        evidence.append(f"of which waiting for the last to arrive: {_percent(f.exposed_wait)}")
     return Candidate(
         "exposed-communication",
         f"Hide or shrink {kind}",
@@ -119,7 +120,7 @@ def _communication(f: Findings) -> Candidate | None:
         (
             "Let XLA overlap collectives with compute (latency-hiding scheduler, async pairs).",
             "Check the sharding: fewer or larger collectives, a mesh axis that fits the network.",
-            "Where much of it is waiting, look for uneven work between devices first.",
+            "If much of it is waiting, look for uneven work between devices first.",
         ),
         f.exposed_communication,
     )
@@ -140,7 +141,7 @@ def _straggler(f: Findings) -> Candidate | None:
         (
             "Compare its compute time, idle time and host work with the others'.",
             "Look at what runs beside it on that machine, at its clocks and temperature, its data.",
-            "If it is another one in the next capture, look for uneven work instead.",
+            "If the next capture shows another straggler, look for uneven work instead.",
         ),
         share,
     )
@@ -173,11 +174,11 @@ def _device_wait(f: Findings) -> Candidate | None:
     if kind == SPARSECORE:
         title = "Wait less for the sparse core"
         suggestions = (
-            "Keep the op on the TensorCore and compare: offloaded it may take longer.",
+            "Keep the op on the TensorCore and compare: it may take longer offloaded.",
             "Schedule it earlier, beside compute that does not need its result.",
         )
     else:
-        title = "Hide copies inside and between devices"
+        title = "Hide copies within and between devices"
         suggestions = (
             "Start the copies earlier, beside compute (latency-hiding scheduler, prefetch).",
             "Avoid them: fuse producer and consumer, or keep one layout.",
@@ -222,7 +223,7 @@ def _gap(f: Findings) -> Candidate | None:
     if gaps.is_one_off:
         return Candidate(
             "one-long-gap",
-            f"Find out what stalled the device once before {gaps.before}",
+            f"Find out what caused the long gap before {gaps.before}",
             "One long gap takes most of the time that the device idles before this op.",
             _gaps_in_words(gaps),
             ("Look at what the host did then: a compilation, a checkpoint, a slow input batch.",),
@@ -255,7 +256,7 @@ def _top_op(f: Findings) -> Candidate | None:
             "An op cannot last longer than the step that it is in: the profiler joined or lost "
             "events, or the markers name something else.",
             (f"{name}: {_percent(share)} of op time, {f.long_op[1]:,} typical steps long",),
-            ("Capture again, for fewer steps, and look at this op in the trace viewer.",),
+            ("Capture again, with fewer steps, and look at this op in the trace viewer.",),
             share,
         )
     evidence = [f"{name}: {_percent(share)} of op time"]
@@ -266,7 +267,7 @@ def _top_op(f: Findings) -> Candidate | None:
     return Candidate(
         "dominant-op",
         f"Optimise {name} first",
-        "One op takes most of the time of all ops.",
+        "One op takes a large part of the time of all ops.",
         tuple(evidence),
         ("Try another kernel, precision, block size or layout for it, and compare.",),
         share,
@@ -287,7 +288,7 @@ def _recompute(f: Findings) -> Candidate | None:
 
 
 def _spread(f: Findings) -> Candidate | None:
-    """About what the mean step, which training pays, takes beyond the typical one."""
+    """About the time that the mean step takes beyond the typical one."""
     median, mean, p90 = f.step_median_us, f.step_mean_us, f.step_p90_us
     if not median or not mean or p90 is None or f.kept_steps < 2:
         return None
@@ -297,12 +298,13 @@ def _spread(f: Findings) -> Candidate | None:
     return Candidate(
         "uneven-steps",
         "Find out why some steps are slow",
-        "Training pays the mean step, and slow steps make it longer than the typical one.",
+        "Training time follows the mean step, which slow steps make longer than the typical one.",
         (
             f"step period: typical (median) {median:.1f} us, mean {mean:.1f} us, p90 {p90:.1f} us "
             f"over {f.kept_steps} steps",
             *(
-                f"{slow.cause}: {slow.count} of them, {slow.excess_us:.1f} us of the mean step"
+                f"{slow.cause}: {plural(slow.count, 'step')}, "
+                f"{slow.excess_us:.1f} us of the mean step"
                 for slow in f.slow_steps[:MOST_CAUSES]
             ),
         ),
@@ -316,8 +318,8 @@ def _attribution(f: Findings) -> Candidate | None:
         return None
     return Candidate(
         "low-attribution",
-        "Let kernels be attributed to HLO ops",
-        "Much kernel time carries no HLO op, so regions and families are incomplete.",
+        "Attribute more kernels to HLO ops",
+        "Much kernel time has no HLO op, so regions and families are incomplete.",
         (f"HLO-attributed: {_percent(f.hlo_attributed)} of kernel time",),
         (
             "Capture once with command buffers off (--xla_gpu_enable_command_buffer=) to see which "

@@ -1,12 +1,12 @@
-"""Whether the clocks of a host and of its devices agree, and how far apart they are at least.
+"""Whether the clocks of a host and of its devices agree, and the least that they are apart.
 
 Contract
-* A device cannot begin what it was not yet told to do, and the host cannot be told of an end before
-  it. Work before its own launch, or that ends after the host was told of its end, is a *conflict*.
+* A device cannot begin work before its launch, and the host cannot see an end before it happens.
+  Work that begins before its own launch, or ends after the host saw it end, is a *conflict*.
 * The *offset* is what must be added to the devices' times to put them on the host's clock. Every
-  launch bounds it from below (launch - begin), every completion from above (told - end); of several
+  launch bounds it from below (launch - begin), every completion from above (seen - end); of several
   devices the tightest bounds count. Where no offset fits both, clocks do not differ by a constant.
-* Event times are whole nanoseconds: a conflict of one tick is none.
+* Event times are whole nanoseconds: one tick is no conflict.
 * CPU devices are on their host's clock. Nothing to compare is no conflict: `compared` is then 0.
 """
 
@@ -103,4 +103,4 @@ def _in_words(host: HostDevices, side: _Side, *, is_early: bool) -> str:
     milliseconds = f"{side.gap / _PS_PER_MS:,.3f} ms"
     if is_early:
         return f"work of {side.device} began {milliseconds} before its launch ({event})"
-    return f"work of {side.device} ended {milliseconds} after the host was told so ({event})"
+    return f"work of {side.device} ended {milliseconds} after the host saw it end ({event})"

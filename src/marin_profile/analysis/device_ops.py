@@ -49,10 +49,6 @@ class DeviceOps:
     async_rows: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
-    def identity(self) -> str:
-        return f"{self.host}{self.name}" if self.host else self.name
-
-    @property
     def event_start(self) -> Int64s:
         """Starts on the event clock; made anew on each use."""
         return self.timeline.start[self.rows]

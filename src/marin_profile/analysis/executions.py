@@ -27,7 +27,7 @@ _MODULE_ID = re.compile(r"^(.*?)\((-?\d+)\)$")
 class Executions:
     """Module executions of one device on the event clock; `key` indexes `modules`.
 
-    run_id is MISSING-like 0 with has_run_id False where the file does not tell.
+    run_id is 0 and has_run_id False where the file has none.
     """
 
     modules: tuple[Program, ...]

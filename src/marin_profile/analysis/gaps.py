@@ -3,8 +3,8 @@
 Contract: the op that ends a gap is its marker. If that is bookkeeping, the payload is the next op
 within LOOKAHEAD that is not, with no second gap between; else the payload is the marker. Gaps of at
 most NOISE are rounding of the clocks: they end no lookahead, and stand in one row together. Totals
-add up across devices; each gap keeps the payload's scope as its region. Sparse cores assist: that
-they idle is no gap.
+add up across devices; each gap keeps the payload's scope as its region. Sparse cores assist:
+their idle time is no gap.
 """
 
 from __future__ import annotations

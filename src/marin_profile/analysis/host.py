@@ -40,6 +40,7 @@ from marin_profile.analysis.transfers import (
 )
 from marin_profile.base.columns import counts_of
 from marin_profile.base.intervals import Window
+from marin_profile.base.text import plural
 from marin_profile.events.timeline import Int64s, Timeline
 
 
@@ -130,8 +131,8 @@ def analyse_host(
     notes = list(timeline.notes) + list(steps.notes)
     if whole and ignored < warmup_steps:
         notes.append(
-            f"The first {warmup_steps} steps were to be left out as warm-up, but there are only "
-            f"{whole}: none was dropped."
+            f"There are only {plural(whole, 'whole step')}, too few to drop {warmup_steps} as "
+            "warm-up: none was dropped."
         )
     steady = steps.window(first)
     period_windows, periods = steps.periods(first)

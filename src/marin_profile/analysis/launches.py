@@ -1,11 +1,11 @@
-"""Which host events launched the work of a device, and which were told of its end.
+"""Which host events launched the work of a device, and which saw it end.
 
 Contract
 * TPU executions and host events meet by run id and device ordinal, GPU kernels and their launches
   by correlation id. Of several launches of one id the earliest counts.
 * An event that waits for an execution carries its run id too, and is all that is left of a launch
   from before the capture. So launches are the events whose name comes first for most of the ids
-  that it carries; `COMPLETIONS` by name tell of an end.
+  that it carries; `COMPLETIONS`, by name, see an end.
 * What is ambiguous is left out: an id that one device ran twice, and events without an ordinal
   where devices have different ids.
 * Times are the event clock's, in ps. CPU devices have none of this: they are on their host's clock.
@@ -31,7 +31,7 @@ _ANY_DEVICE = -1
 @dataclass(frozen=True)
 class Matched:
     """Work of one device beside the host events of its ids: `device_time` is when the work began
-    (or ended), `host_time` when it was launched (or the host was told), `op` the host event's."""
+    (or ended), `host_time` when it was launched (or the host saw it end), `op` the host event's."""
 
     device: DeviceOps
     device_time: Int64s
@@ -41,7 +41,7 @@ class Matched:
 
 @dataclass(frozen=True)
 class Launches:
-    """Per accelerator what launched its work and what told of its end."""
+    """Per accelerator what launched its work and what saw it end."""
 
     begun: tuple[Matched, ...]
     ended: tuple[Matched, ...]
@@ -54,9 +54,9 @@ def find_launches(host: HostDevices) -> Launches:
         return Launches((), ())
     is_completion = np.array([op.name in COMPLETIONS for op in timeline.ops], np.bool_)
     run_rows = host.host_rows(timeline.run_id.rows)
-    told = is_completion[timeline.op[run_rows]]
-    launched_runs = _HostEvents.of(timeline, timeline.run_id, run_rows[~told]).launching()
-    completed_runs = _HostEvents.of(timeline, timeline.run_id, run_rows[told])
+    saw_end = is_completion[timeline.op[run_rows]]
+    launched_runs = _HostEvents.of(timeline, timeline.run_id, run_rows[~saw_end]).launching()
+    completed_runs = _HostEvents.of(timeline, timeline.run_id, run_rows[saw_end])
     launched_kernels = _HostEvents.of(
         timeline, timeline.correlation_id, host.host_rows(timeline.correlation_id.rows)
     )

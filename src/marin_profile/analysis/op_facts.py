@@ -76,10 +76,6 @@ class OpFacts:
         )
 
     @property
-    def replica_group_size(self) -> int | None:
-        return len(self.replica_groups[0]) if self.replica_groups else None
-
-    @property
     def scope_path(self) -> str:
         return "/".join(self.scope)
 

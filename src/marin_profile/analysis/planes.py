@@ -1,7 +1,7 @@
 """Which planes are devices, and which of their lines hold ops.
 
 Contract: TPU, sparse-core and GPU planes are devices by name, the CPU's host plane by its HLO
-events; custom planes ("/device:CUSTOM:...") are none. A sparse core is a device of its own kind:
+events; custom planes ("/device:CUSTOM:...") are not. A sparse core is a device of its own kind:
 its lines may be called like those of a TensorCore, or "Sparse Core ...".
 """
 

@@ -63,7 +63,7 @@ def transfer_totals(
     op = np.concatenate((device.op[alone], spans.op))
     start = np.concatenate((device.start[alone], spans.start))
     end = np.concatenate((device.end[alone], spans.end))
-    told_by = _told_by(device, spans, device.op[alone])
+    stated_by = _stated_by(device, spans, device.op[alone])
     totals = []
     for kind in TRANSFERS:
         of_kind = np.array([one == kind for one in kinds], np.bool_)
@@ -77,7 +77,7 @@ def transfer_totals(
                 span=int((end[chosen] - start[chosen]).sum()),
                 in_flight=Intervals.union_of(start[chosen], end[chosen]).total,
                 waited=waited.get(kind, 0),
-                payload=_payload(host, told_by[chosen]),
+                payload=_payload(host, stated_by[chosen]),
             )
         )
     return totals
@@ -102,7 +102,7 @@ def _add(a: TransferTotals, b: TransferTotals) -> TransferTotals:
     )
 
 
-def _told_by(device: DeviceOps, spans: AsyncSpans, alone: Int64s) -> Int64s:
+def _stated_by(device: DeviceOps, spans: AsyncSpans, alone: Int64s) -> Int64s:
     """The op that tells the size of each transfer: of a pair the start, which has all shapes."""
     pair = spans.start_at >= 0
     starts = spans.op.copy()
@@ -110,8 +110,8 @@ def _told_by(device: DeviceOps, spans: AsyncSpans, alone: Int64s) -> Int64s:
     return np.concatenate((alone, starts))
 
 
-def _payload(host: HostDevices, told_by: Int64s) -> int | None:
-    counts = counts_of(told_by, len(host.facts))
+def _payload(host: HostDevices, stated_by: Int64s) -> int | None:
+    counts = counts_of(stated_by, len(host.facts))
     total = 0
     for op in np.flatnonzero(counts).tolist():
         size = moved_bytes(host.timeline.ops[op], host.facts[op])
@@ -122,12 +122,12 @@ def _payload(host: HostDevices, told_by: Int64s) -> int | None:
 
 
 def moved_bytes(op: Op, fact: OpFacts) -> int | None:
-    """Bytes that one transfer moves; None where the file does not tell."""
+    """Bytes that one transfer moves; None where the file does not show them."""
     if fact.kind == SPARSECORE:
         return None
-    told = memcpy_bytes(op.memcpy_details)
-    if told is not None:
-        return told
+    stated = memcpy_bytes(op.memcpy_details)
+    if stated is not None:
+        return stated
     sizes = array_bytes(fact.shape)
     base = fact.op_class.base
     if base == "copy":  # (destination, source, context), or the destination alone

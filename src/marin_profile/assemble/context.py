@@ -35,7 +35,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class CaptureFacts:
-    """What the capture's folder tells. jax_version and tool_version may be empty; `contexts` are
+    """What the capture's folder shows. jax_version and tool_version may be empty; `contexts` are
     those of a training's callback, in the order of its processes."""
 
     source_path: str

@@ -87,8 +87,8 @@ def warnings_section(
     elif not context.kept_steps:
         notes.append("No step is kept: numbers cover the whole capture.")
     elif whole == 1:
-        which = " that is whole" if len(context.steps.steps) > 1 else ""
-        notes.append(f"There is only one step{which}: its length is known, statistics are not.")
+        whole_step = "whole step" if len(context.steps.steps) > 1 else "step"
+        notes.append(f"There is only one {whole_step}: it has a length, but no statistics.")
     if coverage.empty_devices:
         total = len(coverage.empty_devices) + len(context.devices)
         notes.append(
@@ -114,7 +114,7 @@ def warnings_section(
 
 
 def _without_hlo(context: Context) -> list[str]:
-    """TPU ops tell opcode and scope themselves; those of other devices need the HLO protos."""
+    """TPU ops carry opcode and scope themselves; those of other devices need the HLO protos."""
     without = [
         part
         for part in context.parts
@@ -128,9 +128,9 @@ def _without_hlo(context: Context) -> list[str]:
     which = f"The xplane.pb of {hosts}" if hosts else "The xplane.pb"
     return [
         f"{which} holds no HLO protos: opcodes, scopes, passes, operands and memory are known only "
-        "as far as op names tell, so collectives may count as compute. To get them, set "
-        "enable_hlo_proto of jax.profiler.ProfileOptions to True, in Levanter "
-        "--trainer.profiler.profile_options.enable_hlo_proto true."
+        "as far as op names show them, so collectives may count as compute. To get them, set "
+        "enable_hlo_proto of jax.profiler.ProfileOptions to True (in Levanter: "
+        "--trainer.profiler.profile_options.enable_hlo_proto true)."
     ]
 
 
@@ -138,7 +138,7 @@ def _clock_conflicts(context: Context) -> list[str]:
     return [
         f"Clock conflict{f' on {part.host}' if part.host else ''}: {part.clock.example}; "
         f"{part.clock.conflicts} of {part.clock.compared} launches and completions contradict the "
-        "devices' times. Nothing that relates times of host and devices is known below "
+        "devices' times. Host and device times cannot be compared to better than "
         f"{part.clock.bound_ps / _PS_PER_MS:,.3f} ms."
         for part in context.parts
         if not part.clock.agrees

@@ -22,7 +22,7 @@ ROWS_OF_A_KIND = 20
 
 NO_COSTS = "No op carries costs."
 FEW_COSTS = "Less than half of the compute time has known costs."
-NO_PEAK = "The file does not tell the device's peak."
+NO_PEAK = "The file does not state the device's peak."
 NO_WHOLE_STEPS = "There are no whole steps."
 CONTRADICTION = "The flops exceed the peak: costs, times or peak are wrong."
 NEITHER_COST = "The ops with known costs neither compute nor access memory."

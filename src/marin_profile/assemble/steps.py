@@ -1,6 +1,6 @@
 """The step_time section.
 
-Contract: statistics are of the kept steps; classes and outliers are told by the period alone.
+Contract: statistics are of the kept steps; classes and outliers are judged by the period alone.
 """
 
 from __future__ import annotations

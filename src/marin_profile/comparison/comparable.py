@@ -135,7 +135,11 @@ def _provenance(before: ProfileSummary, after: ProfileSummary) -> Iterator[Cavea
         )
     tools = [s.capture.tool_version if s.capture else None for s in (before, after)]
     if tools[0] != tools[1]:
-        yield _note("tool", f"The summaries were made by different versions: {_pair(*tools)}.")
+        yield _note(
+            "tool",
+            "The summaries were made by different versions, which may define figures differently "
+            f"(see the changelog): {_pair(*tools)}.",
+        )
     if before.source_format != after.source_format:
         formats = _pair(before.source_format, after.source_format)
         yield _note("format", f"The summaries were read from different formats: {formats}.")

@@ -166,7 +166,6 @@ MATMUL = re.compile(
 )
 
 _SUFFIX = re.compile(r"\.\d+$")
-_STATE = re.compile(r"-(?:start|done|update)$")
 _TRAILING = frozenset({"start", "done", "update", "clone", "remat", "sunk"})
 _OPCODE_AFTER_SHAPE = re.compile(r"\s*([a-z][a-z0-9\-]*)\(")
 _THREAD = re.compile(r'\basync_execution_thread="([^"]*)"')

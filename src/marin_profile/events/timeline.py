@@ -125,10 +125,6 @@ class HloInstruction:
     window: tuple[WindowDimension, ...] = ()
     convolution: ConvolutionDims | None = None
 
-    @property
-    def replica_group_size(self) -> int | None:
-        return len(self.replica_groups[0]) if self.replica_groups else None
-
 
 @dataclass(frozen=True, slots=True)
 class Sparse:

@@ -1,11 +1,11 @@
-"""How long a step takes: typically, on average, and what lies between the two.
+"""How long a step takes: typically, on average, and why the two differ.
 
 Contract
 * Steps count if they are kept. The measure is the period; with one step, or where no period is
   known, the duration.
 * The typical step is the median. The mean is the time between the first and the last boundary by
   the periods between them: what training pays. They differ if they are more than 2 % apart; then
-  every view gives both and says where the difference is.
+  every view gives both and says what makes the difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from marin_profile.schema import DurationStats, ProfileSummary
 PERIOD, DURATION = "period", "duration"
 LEAST_DIFFERENCE = 0.02
 
-# How much of the difference the outliers must account for to be all that is said of it.
+# The share of the difference from which the outliers alone explain it.
 NEARLY_ALL = 0.8
 CAUSES_NAMED = 2
 STEPS_NAMED = 6
@@ -123,8 +123,7 @@ def outlier_costs(summary: ProfileSummary) -> list[OutlierCost]:
 
 
 def why_they_differ(summary: ProfileSummary) -> str:
-    """Where the difference between typical and mean is, as the end of a sentence; "" if there is
-    none to speak of."""
+    """What makes typical and mean differ, as the end of a sentence; "" if they do not."""
     length = typical_and_mean(summary)
     if length is None or not length.differ or length.difference is None or length.rest is None:
         return ""
@@ -143,15 +142,20 @@ def _rest(summary: ProfileSummary, rest: float) -> str:
     step_time = summary.step_time
     known = step_time.period.count if step_time.period else 0
     lacking = (step_time.whole_periods or 0) - known
-    others = "steps that do not stand out" if rest >= 0 else "steps shorter than typical"
+    if rest < 0:
+        others = "steps shorter than typical"
+    else:
+        others = "the other steps" if step_time.outlier_causes else "steps longer than typical"
     if lacking > 0:
-        others = f"{others} and {plural(lacking, 'period')} that the capture lacks"
+        others = f"{others} and {plural(lacking, 'period')} missing from the capture"
     return f"{others} {_adds(rest, of_many=True)}"
 
 
 def _adds(amount: float, *, of_many: bool = False) -> str:
-    verb, preposition = ("add", "to") if amount >= 0 else ("take", "from")
-    return f"{verb}{'' if of_many else 's'} {duration(abs(amount))} {preposition} the mean"
+    ending = "" if of_many else "s"
+    if amount >= 0:
+        return f"add{ending} {duration(amount)} to the mean"
+    return f"lower{ending} the mean by {duration(-amount)}"
 
 
 def cost_text(cost: OutlierCost) -> str:
@@ -168,7 +172,7 @@ def cost_text(cost: OutlierCost) -> str:
 _VERBS = {
     "compile": "compiled in {name}",
     "host_event": "waited for host event {name}",
-    "program": "ran {name} too",
+    "program": "also ran {name}",
     "communication": "waited longer in {name}",
     "transfer": "waited longer in {name}",
     "compute": "spent longer in {name}",
@@ -183,7 +187,7 @@ def cause_text(cause: str | None, name: str | None, before: str | None) -> str:
         return f"waited before {before}" if before else "waited"
     if cause in _VERBS:
         return _VERBS[cause].format(name=name or f"{cause} ops")
-    return "took longer, cause not known"
+    return "took longer for an unknown reason"
 
 
 def ordinal(number: int) -> str:

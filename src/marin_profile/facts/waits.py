@@ -1,7 +1,7 @@
 """How much of the exposed communication is waiting for the last to arrive, and for whom.
 
-Contract: of the headline window; None where the summary knows nobody's wait. Time that devices wait
-for a straggler is no time of the network.
+Contract: of the headline window; None where the summary knows no waits. Time that devices wait
+for a straggler is not time of the network.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def _jax_version(timeline: Timeline) -> str:
 
 
 def _why_idle(part: HostPart) -> str:
-    return "its file is cut" if part.truncated else "a host-only profile"
+    return "its file is truncated" if part.truncated else "a host-only profile"
 
 
 def _require_device_work(capture: Capture, parts: Sequence[HostPart]) -> None:

@@ -34,7 +34,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     coverage = summary.coverage
     if coverage is None:
         return CannotAnswer(
-            "The summary does not tell how much of the device time has an HLO attribution.",
+            "The summary does not state how much of the device time has an HLO attribution.",
             "Summarize the profile again with this tool.",
         )
     row = CoverageRow.of(

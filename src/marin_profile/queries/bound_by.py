@@ -1,8 +1,8 @@
 """Is the program bound by compute or by memory: utilisation of the peaks by the roofline model.
 
 Contract: `device_time` speaks of all device time: waits and idle time beside the compute that each
-resource bounds. bound_by is the resource with the larger utilisation while ops compute; it is said
-only where half of that time or more has known costs, and `coverage` says how much. Nothing is
+resource bounds. bound_by is the resource with the larger utilisation while ops compute; it is
+given only where half of that time or more has known costs, and `coverage` says how much. Nothing is
 guessed from op names.
 """
 
@@ -25,7 +25,7 @@ from marin_profile.schema import ProfileSummary, Roofline
 
 _NO_COSTS = CannotAnswer(
     "No op carries costs (flops, bytes accessed), so neither resource's utilisation is known.",
-    "Summarize the xplane.pb of the capture: it carries op costs or the HLO protos that give them.",
+    "Summarize the xplane.pb of the capture: it holds op costs, or the HLO protos that give them.",
 )
 _FEW_COSTS = CannotAnswer(
     "Less than half of the compute time is of ops with known costs; most of the rest are custom "
@@ -34,11 +34,11 @@ _FEW_COSTS = CannotAnswer(
     "and capture again.",
 )
 _NO_PEAKS = CannotAnswer(
-    "The ops carry costs, but the file does not tell the device's peak rates.",
+    "The ops carry costs, but the file does not state the device's peak rates.",
     "Summarize the xplane.pb of the capture: its device planes carry the peaks.",
 )
 _CONTRADICTION = CannotAnswer(
-    "The file gives costs and peaks, but they do not make a utilisation below the peak.",
+    "The costs and peaks of the file give a utilisation above the peak.",
     "Read the achieved rates with care: the costs or the peaks of this file are wrong.",
 )
 
@@ -140,7 +140,7 @@ def device_time_parts(summary: ProfileSummary) -> list[TimePart]:
         by_memory = scale * (roofline.memory_bound_duration or 0.0)
         shares["compute, bound by compute"] = by_compute
         shares["compute, bound by memory"] = by_memory
-        shares["compute, not known by what"] = max(0.0, time.compute_share - by_compute - by_memory)
+        shares["compute, bound unknown"] = max(0.0, time.compute_share - by_compute - by_memory)
     ordered = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
     return [TimePart(name=name, share_of_device_time=share) for name, share in ordered if share]
 

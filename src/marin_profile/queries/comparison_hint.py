@@ -10,9 +10,9 @@ def run(summary: ProfileSummary, parameters: Parameters) -> CannotAnswer:
     return CannotAnswer(
         "One summary describes one capture; change over time needs a second one.",
         "Capture before and after the change; 'marin-profile bundle --before-profile-dir DIR "
-        "--after-profile-dir DIR --output-dir D' then tells whether the step is slower, how sure "
+        "--after-profile-dir DIR --output-dir D' then says whether the step is slower, how sure "
         "that is, and what accounts for it. For summaries, 'marin-profile track --before F --after "
-        "F' tells only whether, 'marin-profile compare --before F --after F' only what changed.",
+        "F' says only whether, 'marin-profile compare --before F --after F' only what changed.",
     )
 
 

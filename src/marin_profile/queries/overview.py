@@ -36,7 +36,7 @@ class LongOpRow(Row, frozen=True, kw_only=True):
 
 
 class OverviewRow(Row, frozen=True, kw_only=True):
-    """`step_measure` tells what the step lengths measure: "period" or "duration"; the typical step
+    """`step_measure` says what the step lengths measure: "period" or "duration"; the typical step
     is the median. Where median and mean are more than 2 % apart, `step_lengths_differ` is true and
     `outlier_causes` holds what single slow steps account for.
 

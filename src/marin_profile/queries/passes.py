@@ -26,7 +26,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     if not any(group.pass_ for group in summary.op_groups):
         return CannotAnswer(
             "No op of the summary carries its pass.",
-            "Summarize an xplane.pb that holds the HLO protos: their op names tell the pass.",
+            "Summarize an xplane.pb that holds the HLO protos: their op names show the pass.",
         )
     whole = op_time(summary)
     rows = []

@@ -240,7 +240,7 @@ def _limit(words: Sequence[str], tokens: Sequence[str]) -> int | None:
 def _is_counted(following: Sequence[str]) -> bool:
     """Whether a number counts what follows: qualifiers, then something that answers list."""
     if following[:1] in (["device"], ["step"]):
-        return False  # "on 8 devices" tells the setting
+        return False  # "on 8 devices" names the setting
     for token in following:
         if token in _COUNTED:
             return True

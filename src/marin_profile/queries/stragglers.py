@@ -16,7 +16,7 @@ from marin_profile.schema import ProfileSummary
 
 NOBODY_RAN = CannotAnswer(
     "No collective was found among the device ops, so no device waits for another in one.",
-    "Ask for the device ledger: it tells how busy each device was.",
+    "Ask for the device ledger: it shows how busy each device was.",
 )
 _UNKNOWN_GROUPS = CannotAnswer(
     "It is not known which of the captured devices meet in the collectives.",

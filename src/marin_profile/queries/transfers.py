@@ -1,6 +1,6 @@
 """Transfers by kind: how much they move, how fast, and how long devices wait for them.
 
-The longest waited for comes first. Rates are at least what is said: a transfer may end before the
+The longest waited for comes first. Rates are lower bounds: a transfer may end before the
 op that waits for it.
 """
 

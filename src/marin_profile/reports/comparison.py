@@ -68,8 +68,8 @@ def comparison_headline(comparison: Comparison) -> str:
     """One sentence of plain text: what changed and by how much."""
     if comparison.comparability.same_capture:
         return (
-            "Same capture: both summaries are of the same bytes; where figures differ, it is in "
-            "how they were summarized."
+            "Same capture: both summaries are of the same bytes; differences in "
+            "figures come from how they were summarized."
         )
     target = comparison.target
     if target is None or target.delta is None:
@@ -264,7 +264,7 @@ def _ops(comparison: Comparison) -> list[str]:
     lines += [*table(headers, rows, "llll"), *left_out(split.total_rows, len(split.rows), "row")]
     for one, sentence in (
         (split.rest, "has no partner on the other side"),
-        (split.loose, "is of ops that are matched by nothing but their kind"),
+        (split.loose, "is of ops that are matched by kind alone"),
     ):
         if one.before or one.after:
             lines += [

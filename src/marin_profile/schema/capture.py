@@ -94,7 +94,6 @@ class CaptureDetails(Record):
     start: str | None = None
     stop: str | None = None
     files: list[str] = []
-    tracer_options: dict[str, str] | None = None
     tool_version: str | None = None
     jax_version: str | None = None
     profiling: Profiling | None = None

@@ -53,7 +53,7 @@ class StepAccount(Record):
     unattributed + idle + launch. `basis` "periods": from the first kept step's start to the last
     one's, on each device (time between steps is idle); "execution": the one kept step's interval on
     each device and its launch, the part of the module execution before its first op and after its
-    last one (None: the file does not tell, or for periods)."""
+    last one (None: the file does not show it, or for periods)."""
 
     basis: str
     device_kind: str

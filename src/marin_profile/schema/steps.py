@@ -82,7 +82,8 @@ class Step(Record):
     devices, `critical_path` the latest end minus the earliest start over the devices of one host,
     `period` the median over devices of the time from this boundary to the next one's. `boundary` is
     where the step begins, counted like `start`: there, or before it where the device was idle.
-    `cut`: the capture holds only a part of the step; it is in no statistic and no window."""
+    `cut`: the capture holds only a part of the step, which is left out of all statistics and
+    windows."""
 
     index: int
     step_num: int | None = None
@@ -108,12 +109,12 @@ class LongOp(Record):
 
 
 class StepTime(Record):
-    """`source`: "device_steps" | "annotation" | "module" | "none"; `linked` tells whether device
+    """`source`: "device_steps" | "annotation" | "module" | "none"; `linked` says whether device
     work was tied to the markers (else only the period is known).
 
     `typical_period` is the median period of the kept steps. `mean_period` is what training pays:
     the time from the first kept step's boundary to the last one's, by the `whole_periods` between
-    them, steps that the capture lacks counted. `outliers` are in order of time; in
+    them, with steps missing from the capture counted. `outliers` are in order of time; in
     `outlier_causes` the one that costs most stands first, `steps` being step numbers, or indexes
     where steps have none. `steps_without_work`: steps that the source names beside `steps`, in
     which no device worked."""

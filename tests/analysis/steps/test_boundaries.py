@@ -346,7 +346,7 @@ def test_a_step_with_more_work_at_the_edge_cuts_none(count, where):
 def test_more_warmup_than_whole_steps_drops_none():
     part = executions(range(5, 9), range(9), range(9), range(4)).analyse(warmup_steps=2)
     assert (part.warmup_ignored, part.first_kept) == (0, 1)
-    assert any("there are only 2: none was dropped" in note for note in part.notes)
+    assert any("only 2 whole steps, too few to drop 2 as warm-up" in note for note in part.notes)
 
 
 def test_a_last_step_without_its_second_execution_is_cut():
@@ -385,7 +385,7 @@ def test_steps_without_work_and_an_op_longer_than_all_of_them_are_named():
     assert list(series.numbers) == [0, 1]
     assert "Only 2 of 32 steps have device work" in series.doubts[0]
     assert series.doubts[1] == (
-        "Cijk.kd on /device:GPU:0 runs 1,732.00 ms, longer than 30 typical steps of 56.00 ms."
+        "Cijk.kd on /device:GPU:0 runs for 1,732.00 ms, longer than 30 typical steps of 56.00 ms."
     )
     summary = summary_of(collapse(1_732).analyse())
     warnings = summary.trace_overview.quality_warnings
@@ -428,7 +428,7 @@ def test_an_op_that_outlasts_the_markers_is_named_where_one_step_has_all_the_wor
     series = steps(space)
     assert "Only 1 of 8 steps have device work" in series.doubts[0]
     assert series.doubts[1] == (
-        "gemm on /device:GPU:0 runs 360.00 ms, longer than 7 typical steps of 50.00 ms."
+        "gemm on /device:GPU:0 runs for 360.00 ms, longer than 7 typical steps of 50.00 ms."
     )
 
 
@@ -442,7 +442,9 @@ def test_an_op_that_outlasts_steps_is_named_where_markers_have_no_work():
     series = steps(space)
     assert not series.linked
     assert "only the period is known" in series.doubts[0]
-    assert "gemm on /device:GPU:0 runs 360.00 ms, longer than 7 typical steps" in series.doubts[1]
+    assert (
+        "gemm on /device:GPU:0 runs for 360.00 ms, longer than 7 typical steps" in series.doubts[1]
+    )
 
 
 def test_an_op_as_long_as_a_step_is_not_named():

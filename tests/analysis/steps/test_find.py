@@ -499,7 +499,7 @@ def test_more_executions_than_markers_are_the_better_source():
     series = steps(space)
     assert (series.source, series.count) == ("module", 7)
     assert us(np.diff(series.start)) == [[100_000] * 6]
-    assert any("executions are the steps instead" in note for note in remarks(series))
+    assert any("executions are used as the steps instead" in note for note in remarks(series))
 
 
 def test_an_execution_from_before_the_capture_is_no_step():
@@ -522,7 +522,7 @@ def test_gpu_markers_that_are_over_before_the_work_are_no_steps():
         gpu.kernel("k", 1_000 + step * 100, 80)
     series = steps(space)
     assert series.source == "none"
-    assert any("over long before" in note for note in remarks(series))
+    assert any("end long before" in note for note in remarks(series))
 
 
 @pytest.mark.parametrize(("worked", "source"), [(1_200, "annotation"), (1_201, "none")])
@@ -568,7 +568,7 @@ def test_numbers_that_start_again_are_new_steps():
         cpu_step(host, index, at + 60, 300)
     series = steps(space)
     assert numbers(series) == [0, 1, 2, 0, 1, 2]
-    assert any("start again" in note for note in remarks(series))
+    assert any("restart within" in note for note in remarks(series))
 
 
 def test_the_annotation_with_the_device_work_counts_not_the_one_with_more_markers():

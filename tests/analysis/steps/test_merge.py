@@ -53,7 +53,7 @@ def test_hosts_meet_by_step_number():
     merged = merge_steps(parts)
     assert [step.number for step in merged.steps] == [6, 7, 8]
     assert [step.duration for step in merged.steps] == [85 * US] * 3
-    assert any("do not have the same steps" in note for note in merged.notes)
+    assert any("Hosts have different steps" in note for note in merged.notes)
 
 
 def test_hosts_without_numbers_meet_by_position():

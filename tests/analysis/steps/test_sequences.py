@@ -183,14 +183,14 @@ def test_an_evaluation_every_third_step_is_no_micro_batch():
     space = sequence("tttee" * 3, lengths={"t": 20.0})
     series = steps(space)
     assert series.count == 9
-    assert any("Nothing tells which programs make up a step" in text for text in series.doubts)
+    assert any("Nothing shows which programs make up a step" in text for text in series.doubts)
     assert lasting(series)[1][:4] == [20, 20, 40, 20]
 
 
 def test_too_few_repeats_are_no_sequence():
     series = steps(sequence("ggagga"))
     assert series.count == 4
-    assert any("Nothing tells" in text for text in series.doubts)
+    assert any("Nothing shows" in text for text in series.doubts)
 
 
 def test_small_programs_do_not_count_as_part_of_a_sequence():
@@ -221,4 +221,4 @@ def test_devices_that_ran_other_sequences_leave_a_doubt():
         for index, letter in enumerate(letters):
             run(tpu, (f"jit_{letter}({ord(letter)})", 10 * index, 10))
     series = steps(space)
-    assert any("Nothing tells" in text for text in series.doubts)
+    assert any("Nothing shows" in text for text in series.doubts)

@@ -200,7 +200,7 @@ def test_kernels_launched_when_all_markers_are_over_are_of_none():
         gpu.kernel("k", (2 + 10 * index) * MS, 8 * MS, correlation=index, hlo_op="fusion.1")
     series = steps(space)
     assert series.source == "none"
-    assert any("over long before" in doubt for doubt in series.doubts)
+    assert any("end long before" in doubt for doubt in series.doubts)
 
 
 def test_the_warning_that_only_the_period_is_known_stands_first(tmp_path):

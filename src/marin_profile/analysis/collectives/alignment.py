@@ -1,4 +1,4 @@
-"""Which execution on one host is which on another, where no number tells.
+"""Which execution on one host is which on another, where no number shows it.
 
 Members of a collective end together, so under the right alignment of two sequences the distances
 between ends are the same on both clocks. Windows may open a few executions apart.

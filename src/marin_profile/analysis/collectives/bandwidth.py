@@ -1,7 +1,7 @@
 """Bytes of a collective, and the factor from algorithm to bus bandwidth of nccl-tests.
 
 Contract: bytes are those of the full tensor (all devices' shards together), from shapes; None where
-shapes do not tell. Algorithm bandwidth = bytes / time, bus = algorithm x factor.
+shapes do not show them. Algorithm bandwidth = bytes / time, bus = algorithm x factor.
 """
 
 from __future__ import annotations

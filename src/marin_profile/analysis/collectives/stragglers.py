@@ -1,11 +1,11 @@
-"""Which device, which host makes the others wait.
+"""Which device or host makes the others wait.
 
 Contract: delay = the wait it causes, per device that may wait for it: for a host the devices of
 other hosts, for a device those of its own host (of other hosts, where it is alone on its own). So
 the devices of a slow host do not stand out against each other, but the host does, and they with
-it. Delays that are spread evenly make no straggler: above the median it must stand out by a
+it. Delays that are spread evenly make no straggler: one must stand out above the median by a
 modified z = 0.6745 (x - median) / max(MAD, floor) of more than 3.5; of two, one must lie above the
-other by more than 5 % of the window. The floor, 1 % of the window, keeps to that measure.
+other by more than 5 % of the window. The floor is 1 % of the window.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Contract
 * Wire time is the shortest duration over all members: durations compare without a common clock, and
   the last to arrive did not wait. Of a start/done pair it is an upper bound, for compute may hide
-  the wire. It is known of whole instances only, all members of which were captured. A permute's
+  the wire. It is known only for whole instances with all members captured. A permute's
   instance is a pair of source and target.
-* A member's wait is what it was blocked (in the op, in the done) beyond the member that was blocked
+* A member's wait is how much longer it was blocked (in the op, in the done) than the member blocked
   least. It ends with the last arrival, so it is booked on that member. With members missing the
   waits are lower bounds, and nobody is known to have caused them.
 """
@@ -222,7 +222,7 @@ def _count(row: _Row, found: _Found) -> None:
 
 def _add_wait(row: _Row, found: _Found) -> None:
     row.wait_is_lower_bound |= not found.tells_all
-    if found.told.any():
+    if found.measurable.any():
         row.wait = (row.wait or 0) + int(found.wait.sum())
 
 
@@ -269,13 +269,13 @@ class _Found:
         self.timed = matches & (span >= 0).all(axis=2)
         # Whose wait is known: at least two members that were blocked.
         waited = blocked >= 0
-        self.told = matches & ((waited.sum(axis=2) >= 2) | (self.size == 1)) & self.exists
+        self.measurable = matches & ((waited.sum(axis=2) >= 2) | (self.size == 1)) & self.exists
         least = np.where(waited, blocked, _FAR)
         self.last = least.argmin(axis=2)
-        self.complete = self.told & waited.all(axis=2)
+        self.complete = self.measurable & waited.all(axis=2)
         wait = blocked - least.min(axis=2)[:, :, None]
-        self.wait = np.where(waited & self.told[:, :, None], wait, 0)
-        self.meant = self.told[:, :, None] & present
+        self.wait = np.where(waited & self.measurable[:, :, None], wait, 0)
+        self.meant = self.measurable[:, :, None] & present
         if of_each:
             self.wait[:, :, 1:] = 0
             self.meant[:, :, 1:] = False
@@ -309,7 +309,7 @@ class _Waits:
         self.caused_by_kind: dict[str, Int64s] = {}
 
     def add(self, found: _Found, steady: bool) -> None:
-        if not found.told.any() or found.size < 2:
+        if not found.measurable.any() or found.size < 2:
             return
         table, place, kind = found.table, found.place, found.table.kind
         counted = found.meant & (table.steady[:, place] | (not steady))

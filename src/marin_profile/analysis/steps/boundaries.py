@@ -6,12 +6,12 @@ Contract
   device agree: then the later of the marker's start and the end of the last op before, of any
   program.
   So idle time inside a marker is its step's, and idle time between markers is the step's before.
-* A gap of ROUNDING or less is none: event times are whole nanoseconds.
+* A gap of ROUNDING or less does not count: event times are whole nanoseconds.
 * The first step is cut if it lacks ops that every step between the first and the last has, and
-  begins with an op with which none of those begins (the last: ends). So it is, too, if each of at
-  least two steps between ran more executions of a program. Of two steps each is held to the other.
-* A step without device work among steps with it is left out; its number is told. Where most steps
-  have none, and fewer than LEAST_STEPS_WITH_WORK have some, no step is kept.
+  begins with an op with which none of those begins (the last: ends). It is also cut if each of
+  at least two steps between ran more executions of a program. Two steps are held to each other.
+* A step without device work among steps with work is left out and named. Where most steps have
+  none, and fewer than LEAST_STEPS_WITH_WORK have some, no step is kept.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def series_of(
     used = np.asarray(present.any(axis=0))
     if not used.any():
         return None
-    _tell_steps_without_work(members.numbers, used, remarks)
+    _note_steps_without_work(members.numbers, used, remarks)
     series = StepSeries(
         source=source,
         annotation=annotation,
@@ -92,7 +92,7 @@ def series_of(
         cut=_cut_steps(pairs, used, remarks),
         too_few=_are_too_few(used),
     )
-    tell_long_ops(series, members.marker_start, devices, remarks)
+    note_long_ops(series, members.marker_start, devices, remarks)
     return series
 
 
@@ -108,7 +108,7 @@ def _boundaries(device: DeviceOps, start: Int64s, present: Bools, marker_start: 
     return np.where(is_idle, np.maximum(marker, before), start)
 
 
-def _tell_steps_without_work(
+def _note_steps_without_work(
     numbers: tuple[int | None, ...], used: Bools, remarks: Remarks
 ) -> None:
     idle = np.flatnonzero(~used).tolist()
@@ -120,7 +120,7 @@ def _tell_steps_without_work(
     if _are_too_few(used):
         remarks.doubts.append(
             f"Only {len(used) - len(idle)} of {len(used)} steps have device work in the capture: "
-            "they do not speak for the others, so that no step is kept."
+            "they do not represent the others, so no step is kept."
         )
     else:
         remarks.doubts.append(
@@ -149,8 +149,8 @@ def _cut_steps(pairs: list[tuple[DeviceOps, Int64s]], used: Bools, remarks: Rema
     for edge, where, what in ((0, "first", "begins in"), (-1, "last", "ends in")):
         if cut[edge]:
             remarks.notes.append(
-                f"The {where} step is cut: the capture {what} the middle of it. It is in no "
-                "statistic and no window."
+                f"The {where} step is cut: the capture {what} the middle of it. It is left out of "
+                "all statistics and windows."
             )
     return cut
 
@@ -227,7 +227,7 @@ def _lack_executions(device: DeviceOps, step: Int64s, count: int) -> tuple[bool,
 # --- ops longer than a step --------------------------------------------------------------------
 
 
-def tell_long_ops(
+def note_long_ops(
     series: StepSeries, markers: Int64s | None, devices: Sequence[DeviceOps], remarks: Remarks
 ) -> None:
     """Name the longest op that outlasts a typical step. `markers` (their starts) serve where the
@@ -248,6 +248,6 @@ def tell_long_ops(
     remarks.long_op = LongOp(name, device.name, time, time // typical)
     others = f" (the longest of {count} such ops)" if count > 1 else ""
     remarks.doubts.append(
-        f"{name} on {device.name} runs {time / _PS_PER_MS:,.2f} ms{others}, longer than "
+        f"{name} on {device.name} runs for {time / _PS_PER_MS:,.2f} ms{others}, longer than "
         f"{plural(time // typical, 'typical step')} of {typical / _PS_PER_MS:,.2f} ms."
     )

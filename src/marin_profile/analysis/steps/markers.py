@@ -1,6 +1,6 @@
 """Steps named by host StepTraceAnnotations.
 
-A host marker only names a step: it covers the dispatch, not the work; `ties` tells which work
+A host marker only names a step: it covers the dispatch, not the work; `ties` finds which work
 is a marker's. Of several annotations the one with the most device work counts. Where no work can be
 tied to markers, the dominant program's executions are the better source; where a file shows no
 executions, the markers' starts are the boundaries (only the period is known), if the markers last
@@ -14,7 +14,7 @@ import numpy as np
 from marin_profile.analysis.clocks import ClockCheck, host_clock
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.steps.annotations import Markers, find_markers
-from marin_profile.analysis.steps.boundaries import Membership, Remarks, series_of, tell_long_ops
+from marin_profile.analysis.steps.boundaries import Membership, Remarks, note_long_ops, series_of
 from marin_profile.analysis.steps.programs import dominant_program
 from marin_profile.analysis.steps.series import ANNOTATION, StepSeries
 from marin_profile.analysis.steps.ties import TiedWork, tied_work
@@ -34,7 +34,7 @@ def from_annotations(
         return _without_ties(devices, found, remarks)
     markers = tied.markers
     clocks_agree = _clocks_agree(clock or host_clock(host), tied, remarks)
-    _tell_others(markers, found, remarks)
+    _note_others(markers, found, remarks)
     members = Membership(
         numbers=tuple(markers.numbers.tolist()),
         step_of_op=tied.step_of_op,
@@ -57,14 +57,14 @@ def _clocks_agree(clock: ClockCheck, tied: TiedWork, remarks: Remarks) -> bool:
     return clock.agrees and not tied.early
 
 
-def _tell_others(markers: Markers, found: list[Markers], remarks: Remarks) -> None:
+def _note_others(markers: Markers, found: list[Markers], remarks: Remarks) -> None:
     others = sorted(repr(other.name) for other in found if other.name != markers.name)
     if others:
         remarks.notes.append(
             f"Steps come from the annotation {markers.name!r}; also present: {', '.join(others)}."
         )
     if len(set(markers.numbers.tolist())) < markers.count:
-        remarks.notes.append(f"The step numbers of {markers.name!r} start again in the capture.")
+        remarks.notes.append(f"The step numbers of {markers.name!r} restart within the capture.")
 
 
 def _without_ties(
@@ -72,8 +72,8 @@ def _without_ties(
 ) -> StepSeries | None:
     """Boundaries at the markers' starts, if there is nothing better."""
     remarks.notes += [
-        f"The annotation {markers.name!r} occurs once and does not hold the devices' work (it was "
-        "probably set while tracing, inside jit): it is no step series."
+        f"The annotation {markers.name!r} occurs once and does not contain the devices' work (it "
+        "was probably set while tracing, inside jit): it marks no steps."
         for markers in found
         if markers.count == 1
     ]
@@ -82,8 +82,8 @@ def _without_ties(
         return None
     if dominant_program(devices) is not None:
         remarks.doubts.append(
-            f"The markers {found[0].name!r} cannot be tied to device work: executions are the "
-            "steps instead."
+            f"The markers {found[0].name!r} cannot be tied to device work: executions are "
+            "used as the steps instead."
         )
         return None
     return _unlinked(devices, found, remarks)
@@ -100,11 +100,11 @@ def _unlinked(
     span = int(markers.start[-1] - markers.start[0])
     if span + span // (markers.count - 1) < LEAST_SPAN * worked:
         remarks.doubts.append(
-            f"The markers {markers.name!r} cannot be tied to device work and are over long before "
-            "it: they are no steps."
+            f"The markers {markers.name!r} cannot be tied to device work and end long before it "
+            "does: they are not used as steps."
         )
         return None
-    _tell_others(markers, found, remarks)
+    _note_others(markers, found, remarks)
     remarks.doubts.insert(
         0,
         f"The markers {markers.name!r} cannot be tied to device work: step boundaries are the "
@@ -122,5 +122,5 @@ def _unlinked(
         present=np.ones(start.shape, np.bool_),
         cut=np.zeros(markers.count, np.bool_),
     )
-    tell_long_ops(series, None, devices, remarks)
+    note_long_ops(series, None, devices, remarks)
     return series

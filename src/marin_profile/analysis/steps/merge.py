@@ -3,9 +3,9 @@
 Contract: steps meet by step number where every host has them, else by position. Duration and
 period are medians over all devices. Processes of one machine share its clock: the critical path is
 from the earliest start to the latest end over all their devices. Clocks of different machines are
-not compared: of several the longest path counts. The mean period of a device is its whole periods'
-time by their number, that of the capture the median over all devices. Times are picoseconds
-(medians may be halves).
+not compared: of several the longest path counts. The mean period of a device is the time of
+its whole periods divided by their number, that of the capture the median over all devices. Times
+are picoseconds (medians may be halves).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class MergedStep:
 @dataclass(frozen=True)
 class MergedSteps:
     """without_work, long_op: see StepSeries; the most and the longest of any host. mean_period:
-    over `whole_periods` periods, steps that the capture lacks counted; None where no boundary
-    follows the first kept step's."""
+    over `whole_periods` periods, with steps missing from the capture counted; None where no
+    boundary follows the first kept step's."""
 
     source: str
     annotation: str | None
@@ -99,7 +99,7 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
     shared = set(keys[0]).intersection(*keys[1:])
     if any(set(key) != shared for key in keys):
         notes.append(
-            f"Hosts do not have the same steps: the {len(shared)} steps that all have are used."
+            f"Hosts have different steps: only the {len(shared)} that all of them have are used."
         )
     linked = all(part.steps.linked for part in with_steps)
     chosen = [
@@ -208,8 +208,8 @@ def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
 
 def _clocks(parts: Sequence[HostPart], columns: Sequence[_Columns]) -> list[int]:
     """For each part the first one that is on the same clock: a process of the same machine, where
-    both tell when they began, no device contradicts its host, and steps of one position are not a
-    step apart."""
+    both files state when they began, no device contradicts its host, and steps of one position are
+    not a step apart."""
     clocks: list[int] = []
     for index, part in enumerate(parts):
         same = (
@@ -228,9 +228,9 @@ def _without_a_common_clock(parts: Sequence[HostPart], clocks: Sequence[int]) ->
         members = [at for at, part in enumerate(parts) if part.machine == machine]
         if len({clocks[at] for at in members}) > 1:
             silent = any(parts[at].origin is None for at in members)
-            hint = " Only an xplane.pb tells when it began: capture with it." if silent else ""
+            hint = " Only an xplane.pb states when it began: summarize that." if silent else ""
             notes.append(
-                f"The processes of {machine} are on no clock that is known to be the same: the "
+                f"The processes of {machine} have no clock that is known to be common: the "
                 f"critical path is the longest of any one process.{hint}"
             )
     return notes
@@ -251,7 +251,7 @@ def _meet(one: _Columns, two: _Columns, shift: int) -> bool:
 
 
 def _between(one: HostPart, two: HostPart) -> int:
-    """From the one's first event to the other's, in ps; 0 where they do not tell."""
+    """From the one's first event to the other's, in ps; 0 where the files do not show it."""
     if one.origin is None or two.origin is None:
         return 0
     nanoseconds, picoseconds = np.subtract(two.origin, one.origin).tolist()

@@ -6,8 +6,8 @@ Contract
 * Where that program runs several times in the shortest sequence of programs that repeats over the
   whole capture (micro-batches), and each other program once, that sequence is one step, and begins
   where a run of the dominant program begins.
-* What is in doubt is said: a dominant program with less than half of the op time, programs without
-  such a sequence, others of the same name, executions of one name that differ in their ops.
+* Warnings name what is in doubt: a dominant program with less than half of the op time, programs
+  without such a sequence, others of the same name, executions of one name that differ in ops.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def step_starts(
     cycle = cycles.pop()
     if cycle is None or cycles:
         doubts.append(
-            f"Nothing tells which programs make up a step: each execution of {dominant.label} "
+            f"Nothing shows which programs make up a step: each execution of {dominant.label} "
             f"counts as one, and what runs between ({dominant.listed(others)} of the op time) "
-            "belongs to the step before; step markers would tell."
+            "belongs to the step before; step markers would show it."
         )
         return own
     if cycle.count(dominant.programs[0]) == 1:
@@ -54,7 +54,7 @@ def step_starts(
     )
     doubts.append(
         f"A step is taken to be the shortest repeating sequence of programs: {described}; step "
-        "markers would tell for sure."
+        "markers would make it certain."
     )
     starts = iter([one[1] for one in found if one is not None])
     return [next(starts) if len(members) else members for members in own]
@@ -71,7 +71,7 @@ def _doubt_dominance(dominant: Dominant, doubts: list[str]) -> None:
         doubts.append(
             f"{len(dominant.programs)} programs are called {dominant.name} and run like ops in no "
             "repeating order: they are taken for one function compiled for several shapes, so that "
-            "each execution of one of them is a step; step markers would tell for sure."
+            "each execution of one of them is a step; step markers would make it certain."
         )
     same = [program for program in dominant.others if program[0] == dominant.name]
     if same:
