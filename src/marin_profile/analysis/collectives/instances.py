@@ -28,7 +28,7 @@ from marin_profile.events.classify import COLLECTIVES
 from marin_profile.events.replica_groups import Groups
 from marin_profile.events.timeline import Int32s, Int64s
 
-MISSING = -1
+NO_VALUE = -1
 _START = re.compile(r"-start((?:\.\d+)?)$")
 
 
@@ -63,7 +63,7 @@ class DeviceInstances:
 
     op: index into the host's ops. unit: 2k + 1 inside step k, 2k + 2 between it and the next one, 0
     before the first step and where steps tell nothing. blocked: how long the device did nothing
-    else, in the op or in the done (MISSING where neither is on the op line). exposed: the part of
+    else, in the op or in the done (NO_VALUE where neither is on the op line). exposed: the part of
     that which no compute covers; of executions in the steady window, the part in the window.
     """
 
@@ -187,7 +187,7 @@ class _Described:
     def ops_of(self, device_kind: str, facts: Int64s, in_flight: Set[int]) -> Int32s:
         """The index of the CollectiveOp of each row of facts; those `in_flight` are shown so by
         the async line, whatever they are called."""
-        index = np.full(len(self.facts), MISSING, np.int32)
+        index = np.full(len(self.facts), NO_VALUE, np.int32)
         for row in distinct(facts, len(self.facts)).tolist():
             if (row, device_kind) not in self._index:
                 op = self._describe(row, device_kind, row in in_flight)
@@ -263,15 +263,15 @@ class _OnLine:
     ) -> NDArray[np.bool_]:
         """Unpaired starts of kinds that have unpaired dones: an operation counts once."""
         kinds = {kind: number for number, kind in enumerate(COLLECTIVES)}
-        kind = np.array([kinds.get(fact.kind, MISSING) for fact in facts])[self.op]
+        kind = np.array([kinds.get(fact.kind, NO_VALUE) for fact in facts])[self.op]
         ended = np.unique(kind[self.is_done & ~paired])
         return self.is_start & ~paired & np.isin(kind, ended)
 
 
 def _places(rows: Int64s, wanted: Int64s) -> Int64s:
-    """Where ascending `rows` hold what is wanted, MISSING where it is not on the line."""
+    """Where ascending `rows` hold what is wanted, NO_VALUE where it is not on the line."""
     found = find_sorted(rows, np.arange(len(rows)), wanted)
-    return np.where(found[0], found[1], MISSING)
+    return np.where(found[0], found[1], NO_VALUE)
 
 
 def _device_instances(
@@ -288,11 +288,11 @@ def _device_instances(
     half = on_line.is_start[alone] | on_line.is_done[alone]
     whole = np.concatenate((~half, np.ones(len(chosen), np.bool_)))
     # Where the device waits: in the op, or in the done. A start whose done was cut tells nothing.
-    waits_at = np.where(on_line.is_start[alone], MISSING, alone)
+    waits_at = np.where(on_line.is_start[alone], NO_VALUE, alone)
     waits_at = np.concatenate((waits_at, on_line.done_of_span))
     known = np.flatnonzero(waits_at >= 0)
     at = waits_at[known]
-    blocked = np.full(len(op), MISSING, np.int64)
+    blocked = np.full(len(op), NO_VALUE, np.int64)
     blocked[known] = on_line.end[at] - on_line.start[at]
     waits_from = start.copy()
     waits_from[known] = on_line.start[at]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from marin_profile.analysis.collectives import alignment
 from marin_profile.analysis.collectives.instances import (
-    MISSING,
+    NO_VALUE,
     CollectiveOp,
     DeviceInstances,
     HostCollectives,
@@ -53,7 +53,7 @@ class Member:
 @dataclass(frozen=True)
 class Table:
     """Ops whose executions the same members share in the same groups: a row per instance that some
-    of the members may have together (per op, label and occurrence), a column per member. MISSING
+    of the members may have together (per op, label and occurrence), a column per member. NO_VALUE
     where a member has no such execution; payload: bytes of an execution, per row."""
 
     kind: str
@@ -138,14 +138,14 @@ def _table(
     column = np.searchsorted(columns, executions.member[rows])
 
     def filled(name: str) -> Int64s:
-        values = np.full((len(unit_of_slot), len(columns)), MISSING, np.int64)
+        values = np.full((len(unit_of_slot), len(columns)), NO_VALUE, np.int64)
         values[slot, column] = executions.columns[name][rows]
         return values
 
     first = described[0]
     duration = filled("duration")
     payload = np.array(
-        [MISSING if op.payload is None else op.payload for op in described], np.int64
+        [NO_VALUE if op.payload is None else op.payload for op in described], np.int64
     )
     return Table(
         kind=first.kind,
@@ -160,7 +160,7 @@ def _table(
         ),
         start=filled("start"),
         duration=duration,
-        span=np.where(filled("whole") == 1, duration, MISSING),
+        span=np.where(filled("whole") == 1, duration, NO_VALUE),
         blocked=filled("blocked"),
         exposed=filled("exposed"),
         steady=filled("steady") == 1,

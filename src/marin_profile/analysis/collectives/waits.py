@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.analysis.collectives.bandwidth import bus_factor
-from marin_profile.analysis.collectives.instances import MISSING
+from marin_profile.analysis.collectives.instances import NO_VALUE
 from marin_profile.analysis.collectives.matching import (
     HostShare,
     Member,
@@ -256,8 +256,8 @@ class _Found:
         self.place = place
         self.size = place.shape[1]
         captured = place >= 0
-        span = np.where(captured, table.span[:, place], MISSING)
-        blocked = np.where(captured, table.blocked[:, place], MISSING)
+        span = np.where(captured, table.span[:, place], NO_VALUE)
+        blocked = np.where(captured, table.blocked[:, place], NO_VALUE)
         present = captured & (table.duration[:, place] >= 0)
         matches = self._matches(present, of_each)
         self.exists = present.any(axis=2)
