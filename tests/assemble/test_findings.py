@@ -96,3 +96,37 @@ def test_every_figure_by_hand(tmp_path, monkeypatch):
         kept_steps=2,
         hlo_attributed=1.0,
     )
+
+
+def test_without_a_straggler_all_exposed_communication_counts(tmp_path, monkeypatch):
+    """Two kept steps of 100 us, each idle for 4 us after its marker; the window ends with the last
+    op, 94 us after the second marker. The all-gather of 30 us is hidden for 20, the all-reduce of
+    20 us is exposed."""
+    space = Space()
+    gpu, host = space.gpu(0), space.host()
+    for step in range(3):
+        at = 100 * step
+        host.marker(step, at, 5)
+        for place, (name, begin, length, stream) in enumerate(
+            (
+                ("gemm", 0, 40, 16),
+                ("ncclDevKernel_AllGather_RING", 20, 30, 20),
+                ("ncclDevKernel_AllReduce_Sum", 70, 20, 20),
+            )
+        ):
+            ids = {"correlation_id": 3 * step + place}
+            host.call("cuLaunchKernel", at + place, 1, **ids)
+            gpu.kernel(name, at + 4 + begin, length, stream=f"Stream #{stream}(Kernel)", **ids)
+    found = findings_of(tmp_path, monkeypatch, space)
+    window = 194
+    assert (found.window, found.straggler, found.exposed_wait) == ("steady", None, 0.0)
+    assert found.exposed_communication == 2 * (10 + 20) / window
+    assert found.worst_collective == ("all-reduce", 2 * 20 / window, 0.0)
+    # Idle are 20 us before each all-reduce, 4 and 10 before the first and the second gemm.
+    assert found.idle == (2 * 20 + 4 + 10) / window
+    assert found.most_delayed is not None
+    assert found.most_delayed.before == "ncclDevKernel_AllReduce_Sum"
+    assert (found.most_delayed.share, found.most_delayed.count) == (2 * 20 / window, 2)
+    assert (found.host_transfer, found.worst_transfer, found.worst_wait) == (0.0, None, None)
+    assert found.top_op == ("gemm", "", 2 * 40 / (2 * 90))
+    assert (found.step_median_us, found.step_mean_us, found.kept_steps) == (100.0, 100.0, 1)

@@ -110,6 +110,23 @@ def test_run_ids_that_differ_between_tpus():
     assert us(series.end - series.start) == [[80_000] * 3, [79_999] * 3]
 
 
+def test_a_device_without_launches_has_no_part_in_the_steps():
+    """All launches are for TPU 0; TPU 1 ran the program as often."""
+    space = Space()
+    host = space.host()
+    tpus = [space.tpu(0), space.tpu(1)]
+    for step, at in enumerate(STEPS):
+        host.marker(step, at, 400)
+        host.call("Enqueue", at + 10, 5, run_id=850 + step, device_ordinal=0)
+        for tpu in tpus:
+            tpu.module("jit_f(1)", at + 1_000, 80_000, run_id=850 + step)
+            tpu.op("fusion.1", at + 1_000, 80_000)
+    series = steps(space)
+    assert (series.source, series.linked) == ("annotation", True)
+    assert series.present.tolist() == [[True] * 3, [False] * 3]
+    assert us(series.start[:1]) == [[1_000, 101_000, 201_000]]
+
+
 def test_two_devices_with_crossed_run_ids():
     """The ordinal tells which device a run id is of."""
     space = Space()

@@ -204,6 +204,19 @@ def test_the_op_that_grew(op, kind):
     assert causes(space) == {9: Cause(kind, op, "", 400 * US, waited)}
 
 
+def test_time_that_nothing_is_known_of_may_be_the_cause():
+    """Graphs, each one event: that of step 9 takes 300 us more."""
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for step in range(STEPS):
+        start = PERIOD * step + (300 if step > 9 else 0)
+        host.marker(step, start, 50)
+        host.call("cuGraphLaunch", start + 10, 5, correlation_id=step)
+        length = 700 if step == 9 else 400
+        gpu.kernel("CudaGraphExec", start + 100, length, correlation=step)
+    assert causes(space) == {9: Cause("unattributed", "CudaGraphExec", "", 300 * US, 0)}
+
+
 def test_an_op_that_always_takes_long_is_not_the_one_that_grew():
     """In step 9 add.2 takes 300 us more and dot.4, which takes 500 in all, 100 more. The last
     step, of which no period is known, is no measure."""

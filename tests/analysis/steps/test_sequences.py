@@ -98,11 +98,12 @@ def test_without_ids_like_executions_give_no_warning():
     assert json_executions("x", "add.1", "add.1", "add.1", "y").doubts == ()
 
 
-def test_a_function_compiled_for_several_shapes_is_one_series():
+@pytest.mark.parametrize("shapes", [(1, 1, 2, 1, 3, 1, 1, 2), (3, 1, 2, 1, 1, 2, 1, 1)])
+def test_a_function_compiled_for_several_shapes_is_one_series(shapes):
     """In no repeating order, with four ops of five in common: each execution is a step."""
     space = Space()
     tpu = space.tpu(0)
-    for step, shape in enumerate((1, 1, 2, 1, 3, 1, 1, 2)):
+    for step, shape in enumerate(shapes):
         at = 100 * MS * step
         tpu.module(f"jit_train({shape})", at, 50 * MS)
         for index in range(4):
