@@ -21,6 +21,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from marin_profile.analysis.collectives.waits import MergedCollectives
 from marin_profile.analysis.device_ops import HostDevices
 from marin_profile.analysis.devices import find_devices
@@ -586,13 +588,15 @@ def read_bytes(content: bytes, path: str = "x.xplane.pb") -> Timeline:
 
 
 def collectives_of(*spaces: Space, warmup_steps: int = 1) -> MergedCollectives:
-    """The collectives of the spaces as the hosts "host-0", "host-1", ... of one capture."""
+    """The collectives of the spaces as the hosts "host-0", "host-1", ... of one capture. Division
+    by zero and overflow are errors."""
     parts = [
         space.analyse(host=f"host-{index}", warmup_steps=warmup_steps)
         for index, space in enumerate(spaces)
     ]
     steady = all(device.steady is not None for part in parts for device in part.devices)
-    return merged_collectives(parts, steady=steady)
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        return merged_collectives(parts, steady=steady)
 
 
 STAMP = "2026_01_02_03_04_05"

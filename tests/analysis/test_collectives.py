@@ -1,5 +1,7 @@
 """Collectives: instances, bytes, what hides them, bandwidth by the nccl-tests convention."""
 
+from fractions import Fraction
+
 import pytest
 
 from builders_xspace import (
@@ -26,6 +28,10 @@ from marin_profile.analysis.collectives.waits import MergedCollectives, bandwidt
         ("collective-permute", 8, 1.0),
         ("broadcast", None, 1.0),
         ("all-reduce", None, None),
+        # Alone it sends nothing; of other kinds nccl-tests says nothing.
+        ("all-reduce", 1, None),
+        ("all-gather", 0, None),
+        ("send", 2, None),
     ],
 )
 def test_bus_factors(kind, size, expected):
@@ -75,6 +81,27 @@ def test_bandwidth_and_wait_by_hand():
     # 4 MB in 10 us = 400 GB/s; times 2 x 3/4.
     assert algorithm == pytest.approx(400.0)
     assert bus == pytest.approx(600.0)
+
+
+def test_an_instant_is_an_execution_too():
+    """The second device takes no time: both send their 32 bytes, and the first waits."""
+    found = row(
+        collective("f32[8]{0}", "all-reduce", groups="replica_groups={{0,1}}", durations=(10, 0))
+    )
+    assert (found.count, found.instances, found.members_seen) == (2, 1, 2)
+    assert (found.payload, found.wire, found.wait) == (64, 0, 10 * US)
+    assert bandwidth(found) == (None, None)
+
+
+def test_a_picosecond_is_a_wait():
+    durations = (10, 10 + Fraction(1, US), 10)
+    merged = collectives_of(
+        collective(
+            "f32[8]{0}", "all-reduce", groups="replica_groups={{0,1,2}}", durations=durations
+        )
+    )
+    assert merged.rows[0].wait == 1
+    assert [one.arrived_last for one in merged.members] == [1, 0, 0]
 
 
 def test_one_device_has_no_partners_to_wait_for():

@@ -105,4 +105,8 @@ def test_like_a_plain_oracle(seed):
         assert [(one.arrived_last, one.caused_on_host) for one in merged.members] == [
             (last[device], on_host[device] * US) for device in range(len(merged.members))
         ]
+        assert merged.exposed_wait == {"all-reduce": wait * US}
+        assert merged.exposed_wait_caused == {
+            "all-reduce": tuple(caused[device] * US for device in range(len(merged.members)))
+        }
         assert sum(one.exposed_wait for one in merged.members) == wait * US

@@ -15,6 +15,7 @@ from builders_xspace import (
     instruction,
     summarize_spaces,
 )
+from marin_profile.analysis.collectives import matching
 from marin_profile.analysis.collectives.waits import CollectiveTotals, bandwidth
 from marin_profile.capture.sources import resolve
 from marin_profile.pipeline import SummarizeOptions, read_host, summarize, summarize_capture
@@ -199,7 +200,9 @@ def test_windows_that_open_one_execution_apart_match_by_step_number():
 LENGTHS = {0: 1000, 1: 1370, 2: 1100, 3: 1510, 4: 1230, 5: 1000, 6: 1440}
 
 
-def unnumbered(first: range, second: range, **changes) -> tuple[Space, Space]:
+def unnumbered(
+    first: range, second: range, *, length: Mapping[int, int] = LENGTHS, **changes
+) -> tuple[Space, Space]:
     """Wire time of step s: 10 (s + 1) us; the hosts take turns in being late by 100 us."""
 
     def stays(steps: range, mine: int) -> dict[int, list[int]]:
@@ -212,7 +215,7 @@ def unnumbered(first: range, second: range, **changes) -> tuple[Space, Space]:
             stays(steps, mine),
             groups=groups,
             offset=offset,
-            length=LENGTHS,
+            length=length,
             numbered=False,
             **changes,
         )
@@ -237,16 +240,25 @@ def test_sequences_of_equal_windows_meet_whole(modules):
     assert bandwidth(found)[0] == pytest.approx(7 * BYTES / 280e-6 / 1e9)
 
 
+def test_ends_are_aligned_not_starts():
+    """Stays of up to 170 us differ more than the lengths of steps."""
+    length = {0: 1000, 1: 1003, 2: 1001, 3: 1007, 4: 1002, 5: 1005, 6: 1000}
+    found = row(*unnumbered(range(6), range(1, 7), length=length, modules=False))
+    assert (found.instances, found.wait) == (7, 5 * 200 * US)
+
+
 def test_steps_are_aligned_by_their_collectives_not_by_what_follows():
-    """After the last collective each host goes its own way for up to 90 us."""
-    spaces = unnumbered(range(6), range(1, 7))
-    for space, rest in zip(spaces, ((80, 5, 60, 10, 90, 20), (15, 70, 5, 85, 30, 60)), strict=True):
+    """The second host opens one step later; what follows the last collectives, by which the steps'
+    ends differ more than by their lengths, is alike in the first steps, in the second ones, ..."""
+    length = {0: 1000, 1: 1003, 2: 1001, 3: 1007, 4: 1002, 5: 1005, 6: 1000}
+    spaces = unnumbered(range(6), range(1, 7), length=length)
+    for space in spaces:
         for tpu in space.planes:
             ends = [
                 (event.start_ps + event.duration_ps) // US
                 for event in tpu.lines["XLA Ops"].events[1::2]
             ]
-            for end, own in zip(ends, rest, strict=True):
+            for end, own in zip(ends, (80, 5, 60, 10, 90, 20), strict=True):
                 tpu.op("fusion.9", end, own, category="loop fusion")
     found = row(*spaces)
     assert (found.instances, found.wait) == (7, 5 * 200 * US)
@@ -289,6 +301,73 @@ def test_before_the_first_step_is_not_between_two():
         assert (found.instances, found.members_seen, found.wire) == (2, 1, None)
 
 
+def once_between(at: int, *, between: float) -> Space:
+    """Steps 0, 1 and 2 of 500 us at 0, 1000 and 2000; the all-reduce ends `between` after `at`."""
+    made = Space()
+    tpu = made.tpu(0)
+    for step in range(3):
+        tpu.step(step, 1000 * step, 500).op("fusion.1", 1000 * step, 400)
+    tpu.op("x.1", at + between - 20, 20, category="all-reduce",
+           long_name=text("x.1", "replica_groups={{0,1}}"))  # fmt: skip
+    return made
+
+
+@pytest.mark.parametrize("step", [0, 1, 2])
+@pytest.mark.parametrize("other", [0, 1, 2])
+def test_in_a_step_is_not_after_one(step, other):
+    """Each place is another one, and meets itself only."""
+    inside, after = 450, 700
+    for first, second in ((inside, inside), (inside, after), (after, after)):
+        found = row(
+            once_between(1000 * step, between=first), once_between(1000 * other, between=second)
+        )
+        meet = step == other and first == second
+        assert found.instances == (1 if meet else 2)
+        assert found.wire == (2 * 20 * US if meet else None)
+
+
+@pytest.mark.parametrize("other", [450, 700])
+def test_before_the_first_step_is_not_in_it_nor_after_it(other):
+    before, second = once_between(0, between=-100), once_between(0, between=other)
+    for spaces in ((before, second), (second, before)):
+        assert (row(*spaces).instances, row(*spaces).wire) == (2, None)
+
+
+def test_once_in_a_step_is_not_twice_before_it():
+    first, second = once_between(1000, between=450), once_between(0, between=700)
+    second.planes[0].op("x.1", 800, 20, category="all-reduce",
+                        long_name=text("x.1", "replica_groups={{0,1}}"))  # fmt: skip
+    assert (row(first, second).instances, row(first, second).wire) == (3, None)
+
+
+def test_a_host_whose_steps_cannot_be_aligned_meets_nobody():
+    """Hosts of one step each before and after one of three; by sequence one step fits nowhere."""
+    groups = "replica_groups={{0,1,2}}"
+    one, three = ({0: (30,)}, dict.fromkeys(range(3), (20,)))
+    spaces = [host(stays, groups=groups, numbered=False) for stays in (one, three, one)]
+    found = row(*spaces)
+    assert (found.instances, found.members_seen, found.wait) == (1 + 3 + 1, 1, None)
+
+
+def test_before_the_first_step_is_not_between_two_of_a_host_that_opened_earlier():
+    """By sequence, for only one has numbers, the second host opens a step earlier than the first:
+    what the first runs before its first step need not be what the second runs there."""
+
+    def space(steps: range, lone: float, *, numbered: bool) -> Space:
+        stays = dict.fromkeys(steps, (10,))
+        made = host(stays, groups="replica_groups={{0,1}}", length=LENGTHS, numbered=numbered,
+                    modules=not numbered)  # fmt: skip
+        made.planes[0].op("x.1", lone, 20, category="all-reduce",
+                          long_name=text("x.1", "replica_groups={{0,1}}"))  # fmt: skip
+        return made
+
+    found = row(
+        space(range(1, 7), -300, numbered=False), space(range(6), LENGTHS[0] - 20, numbered=True)
+    )
+    # Steps 1 to 5 meet; step 0, step 6 and x.1 on either host do not.
+    assert (found.instances, found.wire) == (7 + 2, 5 * 2 * 10 * US)
+
+
 def test_sequences_that_do_not_fit_are_not_matched():
     """The second host runs at another rhythm."""
     groups = "replica_groups={{0,1,2,3}}"
@@ -299,6 +378,21 @@ def test_sequences_that_do_not_fit_are_not_matched():
     assert (found.instances, found.members_seen) == (12, 2)
     assert (found.wait, found.wait_is_lower_bound) == (6 * (30 + 70) * US, True)
     assert bandwidth(found) == (None, None)
+
+
+def test_the_window_has_its_first_instant_and_not_its_last():
+    """From 600, where the second step starts, to 2300, where the fourth one ends."""
+    space = Space()
+    for ordinal in range(2):
+        tpu = space.tpu(ordinal)
+        for step in range(4):
+            tpu.step(step, 600 * step, 500).op("fusion.1", 600 * step, 500)
+        for at, stay in ((590, 5), (600, 5), (2290, 5), (2300, 5)):
+            tpu.op("x.1", at, stay, category="all-reduce",
+                   long_name=text("x.1", "replica_groups={{0,1}}"))  # fmt: skip
+    merged = collectives_of(space)
+    assert merged.rows[0].instances == 4
+    assert [one.instances for one in merged.members] == [2, 2]
 
 
 def test_members_that_were_not_captured():
@@ -355,6 +449,30 @@ def test_repeated_in_a_step_matched_by_occurrence():
     assert found.wait == 2 * (3 + 20 + 2 + 10 + 3 + 21) * US
 
 
+@pytest.mark.parametrize("cells", [1, 3, 8])
+def test_large_tables_are_built_in_parts(monkeypatch, cells):
+    """Four ops on two hosts; each host has four executions of each."""
+
+    def space(offset: int, stay: int) -> Space:
+        made = Space()
+        tpu = made.tpu(0)
+        for step in range(4):
+            tpu.step(step, offset + 1000 * step, 900)
+            for op in range(4):
+                end = offset + 1000 * step + 200 * (op + 1)
+                name, shape = f"x.{op}", f"f32[{op + 1}]"
+                long_name = text(name, "replica_groups={{0,1}}", shape=shape)
+                tpu.op(name, end - stay - op, stay + op, category="all-reduce", long_name=long_name)
+        return made
+
+    spaces = (space(0, 50), space(700, 20))
+    whole = row(*spaces)
+    assert (whole.instances, whole.payload) == (16, 2 * 4 * 4 * (1 + 2 + 3 + 4))
+    assert (whole.wire, whole.wait) == (2 * 4 * (20 + 21 + 22 + 23) * US, 16 * 30 * US)
+    monkeypatch.setattr(matching, "_MOST_CELLS", cells)
+    assert row(*spaces) == whole
+
+
 def test_a_step_that_one_host_has_in_part_is_not_matched():
     first = {0: [(5, 50), (8, 60)], 1: [(5, 50), (8, 60)]}
     second = {0: [(50,), (60,)], 1: [(6, 51), (9, 61)]}
@@ -371,10 +489,12 @@ def test_a_step_that_one_host_has_in_part_is_not_matched():
 def test_two_programs_with_an_op_of_one_name():
     """Ids differ between hosts and two programs hold the op: nobody knows which is which."""
 
-    def space(*programs: int) -> Space:
+    def space(*programs: int | None) -> Space:
         made = Space()
         tpu = made.tpu(0)
         for number, program in enumerate(programs):
+            if program is None:
+                continue
             tpu.op("all-reduce.1", 100 * number, 10 * (number + 1), program_id=program,
                    long_name=text("all-reduce.1", "replica_groups={{0,1}}"))  # fmt: skip
         return made
@@ -383,8 +503,26 @@ def test_two_programs_with_an_op_of_one_name():
     assert (same.instances, same.wait) == (4, 0)
     other = row(space(3, 4, 3, 4), space(5, 6, 5, 6))
     assert (other.instances, other.members_seen, other.wait) == (8, 1, None)
+    # One host ran one of the two only.
+    both, only = space(3, 4, 3, 4), space(3, None, 3)
+    for some in (row(both, only), row(only, both)):
+        assert (some.instances, some.members_seen, some.wire) == (6, 1, None)
     one_each = row(space(3, 3, 3), space(5, 5, 5))
     assert (one_each.instances, one_each.wait) == (3, 0)
+
+
+def test_a_device_of_a_host_that_opens_an_execution_later():
+    """Without steps: the third has the last three of four; all are 30 us in it, the third 10."""
+    space = Space()
+    for ordinal, first in enumerate((0, 0, 1)):
+        tpu = space.tpu(ordinal)
+        stay = 10 if first else 30
+        for at in range(first, 4):
+            tpu.op("x.1", 1000 * at + 30 - stay, stay, category="all-reduce",
+                   long_name=text("x.1", "replica_groups={{0,1,2}}"))  # fmt: skip
+    found = row(space)
+    assert (found.instances, found.members_seen) == (4, 3)
+    assert (found.wire, found.wait) == (3 * 3 * 10 * US, 3 * 2 * 20 * US)
 
 
 def test_a_device_that_fits_none_of_its_host_stands_alone():
@@ -445,6 +583,18 @@ def test_a_pair_that_the_window_cut_is_no_wire_time():
     assert found.wire == 2 * 80 * US
     assert found.wait == (1 + 1) * US
     assert found.payload == 4 * 1600
+
+
+def test_half_a_pair_may_lie_after_the_other_device_s_whole():
+    """In flight at 0-26; the second device's done, whose start was cut off, waits at 41-44."""
+    space = Space()
+    groups = "replica_groups={{0,1}}"
+    pair(space.tpu(0), 0, compute=20, wait=5, groups=groups)
+    pair(space.tpu(1), 0, compute=40, wait=3, groups=groups)
+    del space.planes[1].lines["XLA Ops"].events[0]
+    found = row(space)
+    assert (found.instances, found.members_seen, found.wire) == (1, 2, None)
+    assert (found.wait, found.wait_is_lower_bound) == (2 * US, False)
 
 
 @pytest.mark.parametrize("half", ["start", "done"])

@@ -368,7 +368,12 @@ def test_a_convolution_whose_dimensions_are_not_known(facts):
 
 @pytest.mark.parametrize(
     ("opcode", "flops"),
-    [("add", 15), ("compare", 15), ("convert", 15), ("tanh", 0), ("power", 0), ("copy", 0)],
+    [
+        *[(opcode, 15) for opcode in ("add", "compare", "convert", "divide", "not", "or")],
+        *[(opcode, 15) for opcode in ("remainder", "round-nearest-even", "subtract", "xor")],
+        *[(opcode, 0) for opcode in ("tanh", "atan2", "power", "log-plus-one", "copy", "reshape")],
+        *[(opcode, 0) for opcode in ("pad", "bitcast-convert", "transpose")],
+    ],
 )
 def test_elementwise(opcode, flops):
     found = costs(opcode, array(BF16, 5, 3), array(F32, 5, 3))
@@ -679,6 +684,20 @@ def test_an_index_is_read_whole():
     assert found.bytes_accessed == 200 + 20 + 20
 
 
+def test_what_is_also_an_index_is_read_whole():
+    """50 numbers of four bytes, looked up in themselves, and put into themselves."""
+    chain, part = array(8, 50), array(8, 5)
+    for opcode, result, written in (("gather", part, 20), ("dynamic-update-slice", chain, 200)):
+        found = fusion(
+            parameter("w", 71, chain),
+            instruction("g", opcode, id=72, shape=result, operands=[71, 71]),
+            root=72,
+            outside=(chain,),
+            result=result,
+        )
+        assert found.bytes_accessed == 200 + written
+
+
 @pytest.mark.parametrize("rename", [False, True])
 def test_a_fusion_that_updates_a_buffer_in_place(rename):
     """Five elements come in and are written; the buffer of 1000 stays where it is."""
@@ -714,6 +733,44 @@ def test_a_fusion_that_writes_a_result_beside_an_update():
         result=tuple_of(array(F32, 1000), array(F32, 5)),
     )
     assert found == Costs(5, 20 + 20 + 20, DERIVED)
+
+
+@pytest.mark.parametrize(("levels", "read"), [(6, 20), (7, 400)])
+def test_a_slice_is_seen_only_so_far_behind_renames(levels, read):
+    whole = array(F32, 100)
+    found = fusion(
+        parameter("w", 71, whole),
+        *(
+            instruction(f"b{at}", "bitcast", id=at, shape=whole, operands=[at - 1])
+            for at in range(72, 72 + levels)
+        ),
+        instruction("s", "slice", id=90, shape=array(F32, 5), operands=[71 + levels]),
+        root=90,
+        outside=(whole,),
+        result=array(F32, 5),
+    )
+    assert found.bytes_accessed == read + 20
+
+
+@pytest.mark.parametrize(("levels", "written"), [(7, 20), (8, 400)])
+def test_an_update_is_seen_only_so_deep_in_tuples(levels, written):
+    whole, update = array(F32, 100), array(F32, 5)
+    shapes = [whole]
+    for _ in range(levels):
+        shapes.append(tuple_of(shapes[-1]))
+    found = fusion(
+        parameter("w", 71, whole),
+        parameter("u", 72, update),
+        instruction("d", "dynamic-update-slice", id=80, shape=whole, operands=[71, 72]),
+        *(
+            instruction(f"t{at}", "tuple", id=80 + at, shape=shapes[at], operands=[79 + at])
+            for at in range(1, levels + 1)
+        ),
+        root=80 + levels,
+        outside=(whole, update),
+        result=shapes[-1],
+    )
+    assert found.bytes_accessed == 20 + written
 
 
 def test_values_that_are_made_of_themselves_never_end_in_an_error():

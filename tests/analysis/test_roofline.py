@@ -117,6 +117,8 @@ def test_model_flops_come_first():
 
 def test_memory_bound():
     assert rate(flops=1_000_000, bytes_accessed=10_000_000).bound_by == "memory"
+    # A copy.
+    assert rate(flops=0, bytes_accessed=10_000_000).bound_by == "memory"
 
 
 def test_no_verdict_without_both():
@@ -260,6 +262,12 @@ def test_below_half_the_time_nothing_is_said_of_the_whole(known_time, is_covered
     assert (found.tflops is not None) is is_covered
     assert (found.gbps is not None) is is_covered
     assert found.coverage == known_time / 10
+
+
+def test_of_no_time_nothing_is_said():
+    assert not Work().is_covered
+    assert (Work().tflops, Work().gbps, Work().bound_by(PEAKS)) == (None, None, None)
+    assert (Work().mfu(PEAKS, 14), Work().hfu(PEAKS, 14)) == (None, None)
 
 
 def test_mfu_leaves_out_the_recompute_pass():

@@ -240,7 +240,7 @@ def _meetings(inputs: int, outputs: int, window: WindowDimension) -> int:
             (
                 output
                 for output in range(low, min(high + 1, low + period))
-                if (shift + output * window.stride) % window.base_dilation == 0
+                if not (shift + output * window.stride) % window.base_dilation
             ),
             None,
         )
@@ -303,7 +303,7 @@ def _bytes_read(
     parts = 0
     for user in users.get(name, ()):
         instruction = module[user]
-        is_base = instruction.operands[0] == name and name not in instruction.operands[1:]
+        is_base = name not in instruction.operands[1:]
         part: int | None = None
         if instruction.opcode in SLICES and is_base:
             part = _size(instruction)

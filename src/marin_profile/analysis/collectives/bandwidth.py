@@ -22,7 +22,7 @@ def bus_factor(kind: str, group_size: int | None) -> float | None:
     """None where nccl-tests has no convention, the group is not known, or nothing is sent."""
     if kind in _WHOLE:
         return 1.0
-    if kind not in ("all-reduce", *_SCATTERED) or not group_size or group_size < 2:
+    if kind not in ("all-reduce", *_SCATTERED) or group_size is None or group_size < 2:
         return None
     return (2.0 if kind == "all-reduce" else 1.0) * (group_size - 1) / group_size
 

@@ -135,12 +135,8 @@ class HostInstances:
             partners=tuple(self._described.partners),
             ops=tuple(self._described.ops),
             devices=tuple(self._devices),
-            totals=tuple(self._totals[key] for key in sorted(self._totals, key=_row_order)),
+            totals=tuple(self._totals.values()),
         )
-
-
-def _row_order(key: tuple[str, int | None]) -> tuple[str, int]:
-    return key[0], key[1] or 0
 
 
 def _add(a: KindTotals, b: KindTotals) -> KindTotals:
@@ -341,8 +337,8 @@ def _totals(
     exposed = sum_by(op.astype(np.int64), on_line.exposed, len(described.ops))
     keys = [(op.kind, op.group_size) for op in described.ops]
     totals = []
-    used = {keys[index] for index in {*found.op.tolist(), *op.tolist()}}
-    for kind, group_size in sorted(used, key=_row_order):
+    used = np.union1d(found.op, op).tolist()
+    for kind, group_size in dict.fromkeys(keys[index] for index in used):
         of_key = np.array([key == (kind, group_size) for key in keys], np.bool_)
         chosen = of_key[found.op]
         start, duration = found.start[chosen], found.duration[chosen]

@@ -305,8 +305,6 @@ def _unit_labels(shares: Sequence[HostShare]) -> list[Int64s] | None:
     hosts; None where steps cannot tell, on any of them."""
     if any(not share.steps.linked or not share.steps.count for share in shares):
         return None
-    if len(shares) == 1:
-        return [np.arange(2 * shares[0].steps.count + 1)]
     positions = [_numbers(share.steps) for share in shares]
     sources = {share.steps.source for share in shares}
     if len(sources) > 1 or any(position is None for position in positions):
@@ -315,7 +313,7 @@ def _unit_labels(shares: Sequence[HostShare]) -> list[Int64s] | None:
     for host, position in enumerate(positions):
         steps = np.arange(shares[host].steps.count) + (host + 1) * _APART
         steps = steps if position is None else position
-        before = np.array([-1 - host * _APART], np.int64)
+        before = np.array([-(host + 1) * _APART], np.int64)
         labels.append(np.concatenate((before, np.stack((2 * steps, 2 * steps + 1), 1).ravel())))
     return labels
 
