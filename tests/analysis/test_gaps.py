@@ -130,6 +130,14 @@ def test_markers_and_regions_are_counted():
     assert b.region_time == times
 
 
+def test_totals_begin_at_nothing():
+    assert GapTotals("b") == GapTotals("b", 0, 0, 0, {}, {}, {}, 0, 0, 0, 0, 0, 0)
+
+
+def test_only_the_row_of_noise_is_noise():
+    assert [GapTotals(name).is_noise for name in ("%add", NOISE_ROW, "add")] == [False, True, False]
+
+
 def test_of_equally_common_markers_the_first_by_name_is_shown():
     assert GapTotals("b", markers={"y": 2, "x": 2, "a": 1}).marker == "x"
 
@@ -205,7 +213,7 @@ def test_gaps_inside_the_steady_window_and_the_account():
     gap = found["b"]
     assert (gap.count, gap.total // US, gap.longest_each // US) == (6, 42, 26)
     assert (gap.steady_count, gap.steady_total // US) == (4, 2 * (5 + 10))
-    assert gap.steady_longest_each // US == 20
+    assert gap.steady_longest_each == 20 * US
     assert (gap.account_count, gap.account_total // US) == (2, 8 + 1)
     noise = found[NOISE_ROW]
     assert (noise.count, noise.steady_count, noise.account_count) == (2, 0, 1)

@@ -139,6 +139,15 @@ def test_copies_of_a_gpu_last_as_long_as_their_event():
             f"(({HOST}, bf16[8]{{0}}, s32[]), {HOST}, u32[]) async-start({HOST} %p), calls=%c",
             16,
         ),
+        (
+            "dynamic-update-slice",
+            f"(({HOST}, bf16[8]{{0}}), {HOST}, u32[]) async-start({HOST} %p), calls=%c",
+            16,
+        ),
+        # Without a buffer the second of three is the destination.
+        ("dynamic-update-slice", f"((bf16[8]{{0}}), {HOST}, u32[]) async-start(%p)", None),
+        ("dynamic-slice", f"(({HOST}), bf16[8]{{0}}, u32[]) async-start(%p)", 16),
+        ("slice", f"({HOST}, bf16[8]{{0}}) async-start(%p)", None),
         ("slice", "((opaque[]), token[]) async-start(%p), calls=%c", None),
     ],
 )

@@ -126,6 +126,20 @@ def expected_pieces(events: Pairs, can_contain: list[bool]) -> list[set[int]]:
     return own
 
 
+def expected_overlaps(events: Pairs, can_contain: list[bool]) -> int:
+    """Events that begin inside an earlier one and outlast it, with no parent between."""
+    count = 0
+    for child, (start, end) in enumerate(events):
+        for parent in range(child - 1, -1, -1):
+            a, b = events[parent]
+            if can_contain[parent] and a <= start < b and end <= b:
+                break
+            if start < b < end:
+                count += 1
+                break
+    return count
+
+
 @settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30), st.booleans()), max_size=14),
@@ -134,8 +148,9 @@ def test_self_pieces_against_the_oracle(raw):
     raw.sort(key=lambda row: (row[0], -row[1]))
     events = [(start, start + length) for start, length, _ in raw]
     can_contain = [flag for _, _, flag in raw]
-    pieces, _ = split(events, can_contain)
+    pieces, overlaps = split(events, can_contain)
     expected = expected_pieces(events, can_contain)
+    assert overlaps == expected_overlaps(events, can_contain)
     assert [points(own) for own in pieces] == expected
     assert all(a < b for own in pieces for a, b in own)
     assert [sum(b - a for a, b in own) for own in pieces] == [len(own) for own in expected]
@@ -193,6 +208,10 @@ def test_an_event_inside_one_that_contains_nothing_does_not_overlap_it_partially
     starts, ends = np.array([0, 2]), np.array([10, 5])
     *_, overlaps = self_pieces(starts, ends, np.array([False, True]))
     assert overlaps == 0
+
+
+def test_an_event_that_ends_with_one_that_contains_nothing_does_not_overlap_it_partially():
+    assert split([(0, 10), (5, 10)], [False, False])[1] == 0
 
 
 def test_an_event_does_not_overlap_one_that_ended_below_a_longer_one():

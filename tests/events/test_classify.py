@@ -214,6 +214,8 @@ def test_sync_entries(name, expected):
         ("fusion.3", {"category": "all-reduce fusion"}, "all-reduce"),
         ("fusion.4", {"category": "all-reduce-scatter fusion"}, "reduce-scatter"),
         ("all-reduce.1", {"category": "loop fusion"}, "compute"),
+        ("x", {"category": "all-reduce even"}, "compute"),
+        ("x", {"category": "all-reduce helper"}, "compute"),
         ("x", {"category": "collective-permute"}, "collective-permute"),
         ("x", {"category": "all-to-all"}, "all-to-all"),
         ("x", {"category": "ragged-all-to-all"}, "ragged-all-to-all"),
@@ -317,6 +319,8 @@ def slice_done(destination: str, source: str) -> str:
         (HOST, ON_CHIP, "device_to_host"),
         ("f32[8,128]{1,0:S(6)}", HOST, "host_to_device"),
         (HOST, "f32[8,128]{1,0:S(6)}", "device_to_host"),
+        ("f32[8,128]{1,0:S(6)}", MAIN, "on_chip"),
+        (MAIN, "f32[8,128]{1,0:S(6)}", "on_chip"),
     ],
 )
 def test_the_direction_of_async_copies_and_slices(destination, source, expected):
@@ -338,6 +342,31 @@ def test_an_async_update_of_a_host_buffer_goes_to_the_host():
         f"async-start({HOST} %buffer, {MAIN} %update, s32[] %at), calls=%c"
     )
     assert kind("dynamic-update-slice-start.1", long_name=text) == "device_to_host"
+
+
+def test_an_async_update_that_names_no_update_goes_where_its_result_is():
+    text = (
+        f"%dynamic-update-slice-start.1 = (({MAIN}), {HOST}, s32[]{{:S(2)}}) "
+        f"async-start({MAIN} %p), calls=%c"
+    )
+    assert kind("dynamic-update-slice-start.1", long_name=text) == "device_to_host"
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "expected"),
+    [
+        # A slice moves its first operand, an update its second; a context is not needed.
+        ("slice-start.1", f"(({HOST}, {MAIN}), {MAIN}, u32[])", "host_to_device"),
+        ("dynamic-slice-start.1", f"(({HOST}, s32[]), {MAIN})", "host_to_device"),
+        ("dynamic-update-slice-start.1", f"(({MAIN}, {ON_CHIP}), {MAIN})", "on_chip"),
+        ("dynamic-update-slice-start.1", f"({MAIN}, {HOST}, u32[])", "device_to_host"),
+        ("copy-start.1", f"({HOST}, {MAIN})", "device_to_host"),
+        ("copy-start.1", f"({HOST})", "unknown_transfer"),
+        ("copy-start.1", HOST, "unknown_transfer"),
+    ],
+)
+def test_the_direction_of_moves_with_fewer_or_more_parts(name, shapes, expected):
+    assert kind(name, long_name=f"%{name} = {shapes} async-start(%p)") == expected
 
 
 def test_an_async_update_from_on_chip_memory_moves_on_the_chip():
@@ -389,6 +418,7 @@ def test_a_wait_for_an_unknown_async_operation_is_not_compute():
         ("gather_offload", {"thread": "main"}, "compute"),
         ("gather_offload", {}, "compute"),
         ("gather_offload", {"thread": "host"}, "unknown"),
+        ("gather_offload", {"thread": "tensorcore"}, "unknown"),
     ],
 )
 def test_an_operation_of_another_thread_is_a_wait(role, name, facts, expected):
@@ -402,6 +432,19 @@ def test_an_operation_of_another_thread_is_a_wait(role, name, facts, expected):
             f'async_execution_thread="{thread}", calls=%c'
         )
         assert kind(full, long_name=text) == expected
+
+
+def test_the_base_of_an_operation_of_another_thread_is_its_categorys():
+    found = classify_op(
+        "x-start.1",
+        category="copy-start",
+        opcode="async-start",
+        wrapped_opcode="slice",
+        thread="sparsecore",
+    )
+    assert (found.kind, found.base, found.is_container) == ("sparsecore", "copy", False)
+    found = classify_op("done.3", category="async-done", thread="sparsecore")
+    assert (found.kind, found.base) == ("sparsecore", "done")
 
 
 def test_a_thread_says_nothing_of_an_op_that_is_not_asynchronous():
@@ -432,6 +475,25 @@ def test_roles_and_bases():
 def test_containers_are_compute(name, facts):
     found = classify_op(name, **facts)
     assert (found.kind, found.is_container) == ("compute", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("send.1", "host send"),
+        ("all-reduce.1", "all-reduce"),
+        ("copy-start.1", "copy-start"),
+        ("async-done.1", "async-done"),
+        ("fusion.1", "loop fusion"),
+    ],
+)
+def test_no_class_but_control_flow_is_a_container(name, category):
+    assert not classify_op(name, category=category).is_container
+
+
+def test_a_done_without_an_operand_has_no_direction():
+    text = f"%copy-done.1 = ({HOST}, {MAIN}, u32[]) copy-done"
+    assert kind("copy-done.1", category="copy-done", long_name=text) == "unknown_transfer"
 
 
 def test_other_ops_are_no_containers():

@@ -54,7 +54,8 @@ def _rate(payload: int | None, time: int) -> float | None:
 def transfer_totals(
     host: HostDevices, device: DeviceOps, spans: AsyncSpans, waited: Mapping[str, int]
 ) -> list[TransferTotals]:
-    """One device. `waited`: the exposed transfer by kind of its capture ledger."""
+    """One device. `waited`: the exposed transfer of its capture ledger by kind, every kind that
+    occurs."""
     kinds = [fact.kind for fact in host.facts]
     lasting = np.array(
         [fact.kind in TRANSFERS and not fact.op_class.role for fact in host.facts], np.bool_
@@ -65,18 +66,16 @@ def transfer_totals(
     end = np.concatenate((device.end[alone], spans.end))
     stated_by = _stated_by(device, spans, device.op[alone])
     totals = []
-    for kind in TRANSFERS:
+    for kind, wait in waited.items():
         of_kind = np.array([one == kind for one in kinds], np.bool_)
         chosen = of_kind[op]
-        if not chosen.any() and kind not in waited:
-            continue
         totals.append(
             TransferTotals(
                 kind=kind,
                 count=int(chosen.sum()),
                 span=int((end[chosen] - start[chosen]).sum()),
                 in_flight=Intervals.union_of(start[chosen], end[chosen]).total,
-                waited=waited.get(kind, 0),
+                waited=wait,
                 payload=_payload(host, stated_by[chosen]),
             )
         )

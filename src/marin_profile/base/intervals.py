@@ -86,8 +86,7 @@ def _merge(starts, ends):
         if ends[i] <= starts[i]:
             continue
         if count and starts[i] <= out_ends[count - 1]:
-            if ends[i] > out_ends[count - 1]:
-                out_ends[count - 1] = ends[i]
+            out_ends[count - 1] = max(out_ends[count - 1], ends[i])
         else:
             out_starts[count] = starts[i]
             out_ends[count] = ends[i]
@@ -157,8 +156,8 @@ def self_pieces(starts, ends, can_contain):
     piece_ends = np.empty(most, np.int64)
     owners = np.empty(most, np.int64)
     count = 0
-    stack = np.empty(n + 1, np.int64)
-    covered_to = np.empty(n + 1, np.int64)
+    stack = np.empty(n, np.int64)
+    covered_to = np.empty(n, np.int64)
     depth = 0
     overlaps = 0
     for i in range(n):

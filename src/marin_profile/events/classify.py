@@ -360,7 +360,7 @@ def transfer_direction(long_name: str, shape: str, base: str, role: str) -> str:
     _, separator, text = long_name.partition(" = ")
     result = text[: _end_of_shape(text)] if separator else shape
     if role == "done":
-        opened = text.find("(", _end_of_shape(text)) if separator else -1
+        opened = text.find("(", _end_of_shape(text))
         if opened < 0:
             return UNKNOWN_TRANSFER
         operand = text[opened + 1 :]
@@ -429,7 +429,7 @@ def family(name: str, scope: str, kind: str, category: str) -> str:
     for title, pattern in FAMILIES[:2]:
         if pattern.search(name) or pattern.search(scope):
             return title
-    leaf = scope.rsplit("/", 1)[-1]
+    leaf = scope.rpartition("/")[2]
     if (
         category == "convolution fusion"
         or MATMUL.search(leaf)
