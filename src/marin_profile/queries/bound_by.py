@@ -1,9 +1,9 @@
 """Is the program bound by compute or by memory: utilisation of the peaks by the roofline model.
 
 Contract: `device_time` speaks of all device time: waits and idle time beside the compute that each
-resource bounds. bound_by is the resource with the larger utilisation while ops compute; it is
-given only where half of that time or more has known costs, and `coverage` says how much. Nothing is
-guessed from op names.
+resource bounds. compute_bound_by is the resource with the larger utilisation while ops compute; it
+is given only where half of that time or more has known costs, and `coverage` says how much. Nothing
+is guessed from op names.
 """
 
 from __future__ import annotations
@@ -57,12 +57,13 @@ class TimePart(Row, frozen=True, kw_only=True):
 
 
 class BoundRow(Row, frozen=True, kw_only=True, tag_field="record", tag="program"):
-    """Quantities are named with their units; utilisations are shares of the peaks. `largest_term`
-    of the ledger: where it is not compute, the program waits more than either resource binds it."""
+    """Quantities are named with their units; utilisations are shares of the peaks. `bound_by` is
+    the largest term of the device's time where that is not compute (the program then waits more
+    than either resource binds it), else the resource; `compute_bound_by` is always the resource."""
 
     bound_by: str
+    compute_bound_by: str
     coverage: ShareOfComputeTime | None = None
-    largest_term: str | None = None
     device_time: list[TimePart]
     mfu: Share | None = None
     hfu: Share | None = None
@@ -97,9 +98,12 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     roofline = summary.roofline
     if roofline is None or roofline.bound_by is None:
         return _why_not(roofline)
+    largest = _largest_term(summary)
+    waits = largest is not None and largest != "compute"
     program = BoundRow.of(
         roofline,
-        largest_term=_largest_term(summary),
+        bound_by=largest if waits else roofline.bound_by,
+        compute_bound_by=roofline.bound_by,
         device_time=device_time_parts(summary),
         utilization=_quantities(roofline.utilization),
         achieved=_quantities(roofline.achieved),
@@ -113,6 +117,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         [BoundPartRow.of(row) for row in roofline.by],
         [BoundOpRow.of(row) for row in ops],
         limit=parameters.limit,
+        note="Neither compute nor memory: the largest part of device time is not compute." if waits else None,
     )
 
 
