@@ -117,7 +117,9 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         [BoundPartRow.of(row) for row in roofline.by],
         [BoundOpRow.of(row) for row in ops],
         limit=parameters.limit,
-        note="Neither compute nor memory: the largest part of device time is not compute." if waits else None,
+        note="Neither compute nor memory: most of the time the device does not compute."
+        if waits
+        else None,
     )
 
 
