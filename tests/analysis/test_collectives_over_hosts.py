@@ -349,6 +349,22 @@ def test_a_host_whose_steps_cannot_be_aligned_meets_nobody():
     assert (found.instances, found.members_seen, found.wait) == (1 + 3 + 1, 1, None)
 
 
+def test_hosts_that_cannot_be_aligned_do_not_meet_each_other_either():
+    """Both differ from the third, and from each other, in rhythm."""
+    groups = "replica_groups={{0,1,2}}"
+    rhythms = (
+        {0: 1000, 1: 3000, 2: 700, 3: 5000},
+        {0: 4000, 1: 600, 2: 6000, 3: 900},
+        LENGTHS,
+    )
+    spaces = [
+        host(dict.fromkeys(range(count), (20,)), groups=groups, numbered=False, length=length)
+        for count, length in zip((4, 4, 7), rhythms, strict=True)
+    ]
+    found = row(*spaces)
+    assert (found.instances, found.members_seen, found.wait) == (4 + 4 + 7, 1, None)
+
+
 def test_before_the_first_step_is_not_between_two_of_a_host_that_opened_earlier():
     """By sequence, for only one has numbers, the second host opens a step earlier than the first:
     what the first runs before its first step need not be what the second runs there."""
@@ -523,6 +539,19 @@ def test_a_device_of_a_host_that_opens_an_execution_later():
     found = row(space)
     assert (found.instances, found.members_seen) == (4, 3)
     assert (found.wire, found.wait) == (3 * 3 * 10 * US, 3 * 2 * 20 * US)
+
+
+def test_devices_of_a_host_with_as_many_executions_meet_in_their_order():
+    """Without steps: two have four each, though one of them ends each time half a period after the
+    other; the third has the last three."""
+    space = Space()
+    for first, late in ((0, 0), (0, 500), (1, 0)):
+        tpu = space.tpu(len(space.planes))
+        for at in range(first, 4):
+            tpu.op("x.1", 1000 * at + late, 950, category="all-reduce",
+                   long_name=text("x.1", "replica_groups={{0,1,2}}"))  # fmt: skip
+    found = row(space)
+    assert (found.instances, found.members_seen, found.wire) == (4, 3, 3 * 3 * 950 * US)
 
 
 def test_a_device_that_fits_none_of_its_host_stands_alone():
