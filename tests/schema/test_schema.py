@@ -20,6 +20,7 @@ from marin_profile.base.errors import BrokenInputError, NotFoundError
 from marin_profile.base.units import unit_in
 from marin_profile.schema import (
     DurationStats,
+    Host,
     HotOp,
     ProfileSummary,
     Record,
@@ -260,3 +261,12 @@ def test_the_json_schema_names_every_field() -> None:
     schema = ProfileSummary.model_json_schema(mode="serialization")
     assert set(schema["properties"]) == set(ProfileSummary.model_fields)
     assert "pass" in schema["$defs"]["HotOp"]["properties"]
+
+
+@pytest.mark.parametrize(("processes", "expected"), [(2, 1), (4, 4)])
+def test_a_run_counts_processes_as_hosts(processes, expected) -> None:
+    """Two processes of one machine are one host; of four, two are not in the capture."""
+    hosts = [Host(host=f"vm ({name})", file="f", sha256="0", machine="vm") for name in "ab"]
+    summary = build_summary(hosts=hosts)
+    found = summary.with_run({"num_hosts": processes, "run_id": "r"}).run_metadata
+    assert (found.num_hosts, found.run_id, found.num_devices) == (expected, "r", 2)

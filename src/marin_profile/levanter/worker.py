@@ -108,8 +108,7 @@ def with_run(summary: ProfileSummary, job: Job) -> ProfileSummary:
     known = {name: value for name, value in job.run.items() if value is not None}
     if "git_sha" in job.run and "git_sha" not in known and (sha := _git_sha()) is not None:
         known["git_sha"] = sha
-    merged = summary.run_metadata.model_copy(update=known)
-    return summary.model_copy(update={"run_metadata": merged})
+    return summary.with_run(known)
 
 
 @cache

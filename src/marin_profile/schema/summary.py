@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -61,6 +62,15 @@ class ProfileSummary(Record):
     coverage: Coverage | None = None
     capture: CaptureDetails | None = None
     list_basis: dict[str, str] = {}
+
+    def with_run(self, known: Mapping[str, Any]) -> ProfileSummary:
+        """With what the run knows of itself, by the names of RunMetadata. A run counts processes as
+        its hosts: where all of them are in the capture, the capture's count of machines stands."""
+        known = dict(known)
+        if known.get("num_hosts") == len(self.hosts):
+            del known["num_hosts"]
+        merged = self.run_metadata.model_copy(update=known)
+        return self.model_copy(update={"run_metadata": merged})
 
     def to_json(self) -> str:
         return canonical_json(self.model_dump(mode="python", by_alias=True))

@@ -72,9 +72,7 @@ def fetch(
 
 def with_metadata(summary: ProfileSummary, metadata: RunMetadata) -> ProfileSummary:
     """The summary with the run's metadata; what the run did not record stays as it is."""
-    known = metadata.model_dump(exclude_none=True)
-    merged = summary.run_metadata.model_copy(update=known)
-    return summary.model_copy(update={"run_metadata": merged})
+    return summary.with_run(metadata.model_dump(exclude_none=True))
 
 
 # Artifacts
