@@ -7,6 +7,7 @@ import pytest
 
 from builders_xspace import US, Host, Space, summary_of
 from marin_profile.analysis.devices import find_devices
+from marin_profile.analysis.steps.boundaries import _ops_of_steps
 from marin_profile.analysis.steps.find import find_steps
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.reports.headline import headline
@@ -477,3 +478,26 @@ def test_numbers_two_apart_are_the_stride_not_a_gap():
     series = steps(space)
     assert series.has_successor.tolist() == [True, True, False, False]
     assert series.periods(0) == ([(0, 400 * MS * US)], 4)
+
+
+def test_a_first_step_that_begins_like_only_the_second_is_not_cut():
+    """Steps begin in two ways; the first lacks an op that those between have."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index, names in enumerate((["x", "z"], ["x", "a", "z"], ["a", "z"], ["a", "z"])):
+        at = 100 * MS * index
+        tpu.module("jit_step(1)", at, 90 * MS)
+        for place, name in enumerate(names):
+            tpu.op(name, at + 10 * MS * place, 10 * MS)
+    assert steps(space).cut.tolist() == [False] * 4
+
+
+def test_the_first_and_the_last_op_of_each_step():
+    """Of three steps; op 0 is an op like any other, and op 3 runs twice in the second."""
+    step = np.array([0, 0, 1, 1, 1, 2, 2])
+    op = np.array([0, 2, 0, 3, 3, 1, 0])
+    first, last, between, in_first, in_last = _ops_of_steps(np.arange(7), step, op, 3, 4)
+    assert (first.tolist(), last.tolist()) == ([0, 0, 1], [2, 3, 0])
+    assert between.tolist() == [1, 0, 0, 1]
+    assert in_first.tolist() == [True, False, True, False]
+    assert in_last.tolist() == [True, True, False, False]

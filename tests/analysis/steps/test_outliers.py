@@ -270,6 +270,19 @@ def test_a_program_that_other_steps_do_not_run():
     assert causes(space) == {9: Cause("program", "jit_eval", "", 450 * US, 0)}
 
 
+def test_rows_of_programs_that_other_steps_do_not_run_add_up():
+    """Every step logs; step 9 also evaluates for 100 us before it, and then evaluates and saves for
+    160 us together."""
+    space = Space()
+    tpu, starts = regular(space, extra={9: 500})
+    own = [("jit_eval", 8, 650, 100), ("jit_eval", 8, 800, 100), ("jit_save", 9, 920, 40)]
+    for step, start in enumerate(starts):
+        for name, program, at, length in [("jit_log", 10, 760, 20), *(own if step == 9 else [])]:
+            tpu.module(f"{name}({program})", start + at, length)
+            tpu.op("fusion.1", start + at, length, program_id=program)
+    assert causes(space) == {9: Cause("program", "jit_eval", "", 260 * US, 0)}
+
+
 def late_device(space: Space, *, is_late: bool) -> None:
     """A device that idles 500 us before dot.4 of step 9, or waits for another one that does."""
     tpu = space.tpu(len(space.planes))

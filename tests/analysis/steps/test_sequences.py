@@ -223,3 +223,16 @@ def test_devices_that_ran_other_sequences_leave_a_doubt():
             run(tpu, (f"jit_{letter}({ord(letter)})", 10 * index, 10))
     series = steps(space)
     assert any("Nothing shows" in text for text in series.doubts)
+
+
+def test_work_of_no_execution_behind_the_last_step_is_of_no_step():
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(3):
+        run(tpu, ("jit_a(1)", 20 * index, 10))
+    tpu.op("copy.1", 12 * MS, 2 * MS)
+    tpu.op("copy.2", 70 * MS, 2 * MS)
+    starts, durations = lasting(steps(space))
+    # What lies between two steps is the first one's; what follows the last is nobody's.
+    assert starts == [0, 20, 40]
+    assert durations == [14, 10, 10]
