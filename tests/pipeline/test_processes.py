@@ -79,6 +79,12 @@ def test_workers_of_one_machine(tmp_path, folder):
     assert ledgers == {(name, "/device:TPU:0") for name in names}
 
 
+def test_lone_steps_of_one_clock_meet(tmp_path):
+    summary = summarize(put(tmp_path, {f"rank_{rank}": worker(rank, steps=1) for rank in range(2)}))
+    (only,) = summary.step_time.steps
+    assert (only.duration, only.critical_path) == (40 * MS, 90 * MS)
+
+
 def test_processes_that_began_at_different_times(tmp_path):
     """Each file counts from its own start; the clock of the machine joins them."""
     spaces = {"rank_0": worker(0), "rank_1": worker(1, started_ms=-30)}

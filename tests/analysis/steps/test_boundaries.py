@@ -501,3 +501,17 @@ def test_the_first_and_the_last_op_of_each_step():
     assert between.tolist() == [1, 0, 0, 1]
     assert in_first.tolist() == [True, False, True, False]
     assert in_last.tolist() == [True, True, False, False]
+
+
+def test_an_execution_without_ops_counts_for_no_step():
+    """Two executions a step; the first step lacks one, and one that shows no op is not it."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(5):
+        at = 100 * MS * index
+        tpu.step(index, at, 90 * MS)
+        for place in range(2):
+            tpu.module("jit_f(1)", at + 40 * MS * place, 30 * MS)
+            if index or place:
+                tpu.op("fusion.1", at + 40 * MS * place, 30 * MS)
+    assert steps(space).cut.tolist() == [True, False, False, False, False]

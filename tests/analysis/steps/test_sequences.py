@@ -236,3 +236,26 @@ def test_work_of_no_execution_behind_the_last_step_is_of_no_step():
     # What lies between two steps is the first one's; what follows the last is nobody's.
     assert starts == [0, 20, 40]
     assert durations == [14, 10, 10]
+
+
+def test_an_execution_without_ops_is_not_one_of_other_ops():
+    """Without program ids; the third of five executions shows no op."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(5):
+        tpu.module("jit_a", 20 * MS * index, 10 * MS)
+        if index != 2:
+            tpu.op("fusion.1", 20 * MS * index, 10 * MS)
+    assert not any("no program ids" in text for text in steps(space).doubts)
+
+
+def test_a_device_that_never_runs_the_dominant_program_says_nothing_about_its_sequence():
+    """Two gradients and an update are a step on the first device; the second one only copies."""
+    space = sequence("gga" * 5)
+    copies = space.tpu(1)
+    for index in range(5):
+        run(copies, ("jit_x(9)", 30 * index, 1))
+    series = steps(space)
+    assert series.count == 5
+    assert ms(series.start)[0] == [0, 30, 60, 90, 120]
+    assert not any("which programs make up a step" in text for text in series.doubts)
