@@ -243,7 +243,7 @@ def test_a_window_over_a_recompile_warns_and_one_before_the_first_hook_is_refuse
     # The two lines of Levanter differ: where hooks run from the first step on, step 9 compiles.
     if results["off"]["steps"][0] == 0:
         (line,) = warnings(results["recompiles"])
-        assert line.startswith("WARNING steps 3 to 10: Levanter compiles")
+        assert line.startswith("WARNING steps 3 to 10: Levanter recompiles")
         assert "step 9" in line
         assert captured_steps(out / "too_early") == [1, 2, 3]
     else:
