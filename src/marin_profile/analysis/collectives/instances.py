@@ -300,7 +300,7 @@ def _device_instances(
     order = np.argsort(start, kind="stable")
     return DeviceInstances(
         device=on_line.device.name,
-        ordinal=_ordinal(on_line.device.name),
+        ordinal=on_line.device.ordinal,
         op=described.ops_of(on_line.device.kind, op, on_line.in_flight)[order],
         unit=_units(steps, row, waits_from)[order],
         start=start[order],
@@ -310,11 +310,6 @@ def _device_instances(
         whole=whole[order],
         steady=kept[order],
     )
-
-
-def _ordinal(device: str) -> int:
-    digits = re.search(r":(\d+)", device)
-    return int(digits.group(1)) if digits else 0
 
 
 def _units(steps: StepSeries, row: int | None, points: Int64s) -> Int32s:

@@ -111,14 +111,15 @@ def merge_collectives(shares: Sequence[HostShare], *, steady: bool) -> MergedCol
     waits = _Waits(len(members))
     for table in tables_of(shares, members):
         rows.add(table, waits, steady)
+    totals = rows.totals()
     return MergedCollectives(
-        rows=rows.totals(),
+        rows=totals,
         members=waits.rows(members),
         exposed_wait=dict(sorted(waits.exposed_by_kind.items())),
         exposed_wait_caused={
             kind: tuple(values.tolist()) for kind, values in sorted(waits.caused_by_kind.items())
         },
-        waits_are_lower_bounds=any(row.wait_is_lower_bound for row in rows.totals()),
+        waits_are_lower_bounds=any(row.wait_is_lower_bound for row in totals),
     )
 
 
