@@ -16,7 +16,7 @@ import numpy as np
 
 from marin_profile.analysis.executions import Executions
 from marin_profile.analysis.op_facts import OpFacts, name_ranks
-from marin_profile.analysis.planes import CPU, plane_kind
+from marin_profile.analysis.planes import CPU, SPARSECORE, plane_kind
 from marin_profile.base.columns import moved_to_clock
 from marin_profile.events.timeline import Int64s, Timeline
 
@@ -88,6 +88,11 @@ class HostDevices:
     empty_devices: tuple[str, ...]
     lines_not_analysed: tuple[str, ...]
     sync_entries: int
+
+    @cached_property
+    def main(self) -> tuple[DeviceOps, ...]:
+        """Those that steps are made of, in the order of a step series' rows: no sparse cores."""
+        return tuple(device for device in self.devices if device.kind != SPARSECORE)
 
     def host_rows(self, rows: Int64s) -> Int64s:
         """Those of `rows` that are events of the host and not the work of CPU devices; a launch may

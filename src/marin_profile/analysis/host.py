@@ -147,7 +147,7 @@ def analyse_host(
     slow = slow_steps(steps, first)
     begin, end, _ = steps.spans
     period_terms: list[dict[str, Int64s]] = []
-    in_steps = [device.name for device in found.devices if device.kind != SPARSECORE]
+    in_steps = [device.name for device in found.main]
     for device, span in zip(found.devices, spans, strict=True):
         time = DeviceIntervals(found, device, span)
         row = in_steps.index(device.name) if device.name in in_steps else 0
@@ -249,11 +249,13 @@ def _summed_terms(devices: list[dict[str, Int64s]]) -> dict[str, tuple[int, ...]
 
 
 def _step_begin(found: HostDevices, steps: StepSeries) -> Int64s:
-    devices = [device for device in found.devices if device.kind != SPARSECORE]
     if not steps.count or not len(found.timeline.device_start):
         return steps.start
     return np.stack(
-        [device.to_event_clock(start) for device, start in zip(devices, steps.start, strict=True)]
+        [
+            device.to_event_clock(start)
+            for device, start in zip(found.main, steps.start, strict=True)
+        ]
     )
 
 

@@ -19,6 +19,7 @@ from marin_profile.assemble.communication import (
     communication_ops,
     gap_contexts,
     gap_row,
+    judged_hosts,
     merged_collectives,
     straggler_hosts,
     stragglers,
@@ -80,7 +81,8 @@ def assemble(
     roofline = roofline_section(context)
     step_time = step_time_section(context)
     coverage = coverage_section(context)
-    late = stragglers(context), straggler_hosts(context)
+    host_waits = judged_hosts(context)
+    late = stragglers(context, host_waits), straggler_hosts(context, host_waits)
     profiling = profiling_section(facts.contexts)
     warnings = warnings_section(context, facts, coverage, profiling)
     return schema.ProfileSummary(

@@ -91,26 +91,30 @@ def merged_collectives(parts: Sequence[HostPart], *, steady: bool) -> MergedColl
     )
 
 
-def straggler_hosts(context: Context) -> list[schema.StragglerHost]:
-    steps = len(context.kept_steps) if context.steady else 0
+def judged_hosts(context: Context) -> list[HostWaits]:
+    return judge_hosts(context.collectives.members, context.window_length)
+
+
+def straggler_hosts(
+    context: Context, host_waits: Sequence[HostWaits]
+) -> list[schema.StragglerHost]:
     return [
         schema.StragglerHost(
             host=row.host,
             devices=row.devices,
             wait=us(row.wait),
             wait_caused=us(row.wait_caused),
-            delay_per_step=_per_step(row.verdict.delay, steps),
+            delay_per_step=_per_step(context, row.verdict.delay),
             is_straggler=row.verdict.is_straggler,
             z=row.verdict.z,
         )
-        for row in sorted(_host_waits(context), key=lambda row: (-row.wait_caused, row.host))
+        for row in sorted(host_waits, key=lambda row: (-row.wait_caused, row.host))
     ]
 
 
-def stragglers(context: Context) -> list[schema.Straggler]:
+def stragglers(context: Context, host_waits: Sequence[HostWaits]) -> list[schema.Straggler]:
     members = context.collectives.members
-    verdicts = judge_devices(members, _host_waits(context), context.window_length)
-    steps = len(context.kept_steps) if context.steady else 0
+    verdicts = judge_devices(members, host_waits, context.window_length)
     rows = [
         schema.Straggler(
             device=member.device,
@@ -122,7 +126,7 @@ def stragglers(context: Context) -> list[schema.Straggler]:
             wait_caused=us(member.wait_caused),
             exposed_wait_caused=us(member.exposed_wait_caused),
             wait_is_lower_bound=context.collectives.waits_are_lower_bounds,
-            delay_per_step=_per_step(verdict.delay, steps),
+            delay_per_step=_per_step(context, verdict.delay),
             is_straggler=verdict.is_straggler,
             with_its_host=verdict.with_its_host,
             z=verdict.z,
@@ -132,11 +136,8 @@ def stragglers(context: Context) -> list[schema.Straggler]:
     return sorted(rows, key=lambda row: (-row.wait_caused, row.host, natural_order(row.device)))
 
 
-def _host_waits(context: Context) -> list[HostWaits]:
-    return judge_hosts(context.collectives.members, context.window_length)
-
-
-def _per_step(delay: float | None, steps: int) -> float | None:
+def _per_step(context: Context, delay: float | None) -> float | None:
+    steps = len(context.kept_steps) if context.steady else 0
     return us(delay / steps) if delay is not None and steps else None
 
 

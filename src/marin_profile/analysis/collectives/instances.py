@@ -20,7 +20,7 @@ from marin_profile.analysis.collectives.bandwidth import payload_bytes
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.ledger import DeviceIntervals
 from marin_profile.analysis.op_facts import OpFacts
-from marin_profile.analysis.planes import GPU, SPARSECORE
+from marin_profile.analysis.planes import GPU
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.base.columns import distinct, find_sorted, sum_by
 from marin_profile.base.intervals import Intervals
@@ -152,8 +152,7 @@ def _add(a: KindTotals, b: KindTotals) -> KindTotals:
 
 def _step_rows(host: HostDevices, steps: StepSeries) -> dict[str, int | None]:
     """Each device's row of the step series; sparse cores have none."""
-    in_steps = [device.name for device in host.devices if device.kind != SPARSECORE]
-    rows = dict(zip(in_steps, range(len(steps.start)), strict=False)) if steps.linked else {}
+    rows = {device.name: row for row, device in enumerate(host.main)} if steps.linked else {}
     return {device.name: rows.get(device.name) for device in host.devices}
 
 

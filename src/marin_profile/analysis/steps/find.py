@@ -13,7 +13,6 @@ import numpy as np
 
 from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
-from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.steps.boundaries import Membership, Remarks, series_of
 from marin_profile.analysis.steps.markers import from_annotations
 from marin_profile.analysis.steps.programs import dominant_program
@@ -26,7 +25,7 @@ _STEP_NUMBER = re.compile(r"-?[0-9]+")
 
 def find_steps(host: HostDevices, clock: ClockCheck | None = None) -> StepSeries:
     """`clock` is the host's `host_clock`, if that is known already."""
-    devices = [device for device in host.devices if device.kind != SPARSECORE]
+    devices = list(host.main)
     if not devices:
         return StepSeries.none()
     remarks = Remarks()

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.gaps import LOOKAHEAD, NOISE, find_gaps
-from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.steps.series import StepSeries, known_medians
 from marin_profile.base.columns import counts_of, sum_by, unique_pairs
 from marin_profile.base.intervals import Intervals
@@ -108,14 +107,13 @@ def explain(
     ledger terms of each step's period; `clock`: the host's."""
     if not slow:
         return {}
-    devices = [device for device in host.devices if device.kind != SPARSECORE]
     begin, end, known = steps.spans
     is_slow = np.zeros(steps.count, np.bool_)
     is_slow[list(slow)] = True
     usual = known & ~is_slow & (np.arange(steps.count) >= first)
     views = [
         _Device(host, device, begin[row], end[row], known[row], usual[row], terms[row])
-        for row, device in enumerate(devices)
+        for row, device in enumerate(host.main)
     ]
     activity = _HostActivity(host, clock)
     by_length = sorted(slow, key=lambda at: (-_longest(begin, end, known, at), at))

@@ -51,10 +51,11 @@ def tied_work(host: HostDevices, devices: list[DeviceOps], found: list[Markers])
     """Of the annotation with the most device work tied to it, by the surest way that ties enough;
     ties by the order of `found`."""
     whole = sum(int(device.self_time.sum()) for device in devices)
+    by_run = [_by_run_id(host, devices, markers) for markers in found]
     best: TiedWork | None = None
     most = 0
     for way in (_by_launch, _by_order, _by_launch_time):
-        tied = [way(host, devices, markers) for markers in found]
+        tied = [way(host, devices, *one) for one in zip(found, by_run, strict=True)]
         times = [one.time if one is not None else 0 for one in tied]
         if max(times) > MUCH_MORE * most:
             most = max(times)
@@ -64,8 +65,9 @@ def tied_work(host: HostDevices, devices: list[DeviceOps], found: list[Markers])
     return best
 
 
-def _by_launch(host: HostDevices, devices: list[DeviceOps], markers: Markers) -> TiedWork | None:
-    by_run = _by_run_id(host, devices, markers)
+def _by_launch(
+    host: HostDevices, devices: list[DeviceOps], markers: Markers, by_run: StepOfOps | None
+) -> TiedWork | None:
     if by_run is None:
         rows = host.host_rows(host.timeline.correlation_id.rows)
         step = steps_of_events(host.timeline, markers.spans, rows)
@@ -146,11 +148,13 @@ def _find_first(known: Int64s, wanted: Int64s) -> Int64s:
     return np.where(known[at] == wanted, at, -1)
 
 
-def _by_order(host: HostDevices, devices: list[DeviceOps], markers: Markers) -> TiedWork | None:
+def _by_order(
+    host: HostDevices, devices: list[DeviceOps], markers: Markers, by_run: StepOfOps | None
+) -> TiedWork | None:
     dominant = dominant_program(devices)
     if dominant is None or markers.count == 1:
         return None
-    launched = _by_run_id(host, devices, markers) or [np.array(-1)] * len(devices)
+    launched = by_run or [np.array(-1)] * len(devices)
     step_of_op = []
     time = 0
     early = False
@@ -182,7 +186,7 @@ def _executions_per_marker(start: Int64s, markers: Int64s) -> tuple[int, int]:
 
 
 def _by_launch_time(
-    host: HostDevices, devices: list[DeviceOps], markers: Markers
+    host: HostDevices, devices: list[DeviceOps], markers: Markers, by_run: StepOfOps | None
 ) -> TiedWork | None:
     if markers.count == 1:
         return None
