@@ -65,7 +65,10 @@ MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/analysis/test_gaps.py", "tests/analysis/test_transfers.py"),
     ),
     "classify": (("events/classify.py",), ("tests/events/test_classify.py",)),
-    "steps": (("analysis/steps/*.py",), ("tests/analysis/steps", *_WHOLE)),
+    "steps": (
+        ("analysis/steps/*.py", "analysis/host_activity.py"),
+        ("tests/analysis/steps", *_WHOLE),
+    ),
     "collectives": (
         ("analysis/collectives*",),
         (

@@ -7,14 +7,12 @@ Contract
   others waited for. Its cause is the part of the witness's period that grew most against the
   other kept steps: a term of the ledger, or programs that the others do not run.
 * Idle time is explained by the longest of the gaps before the op before which idle time grew most,
-  and by what the host's main threads did then: compile, or the outermost event that covers half of
-  the gap. Host events are looked at only where the clocks of host and devices agree.
+  and by what the host did then (see `host_activity`).
 * Times are picoseconds. Medians of terms may be halves; growths are cut to whole picoseconds.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,9 +23,9 @@ from numpy.typing import NDArray
 from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.gaps import LOOKAHEAD, NOISE, find_gaps
+from marin_profile.analysis.host_activity import HostActivity, IdleGap
 from marin_profile.analysis.steps.series import StepSeries, known_medians
 from marin_profile.base.columns import counts_of, sum_by, unique_pairs
-from marin_profile.base.intervals import Intervals
 from marin_profile.events.classify import (
     GROUP_COMMUNICATION,
     GROUP_COMPUTE,
@@ -44,14 +42,12 @@ MADS = 5
 LEAST_EXCESS = 0.10
 _DEVIATIONS_PER_MAD = 1.4826
 
-# The part of a gap that a host event, or compiling, must cover to be its cause.
-LEAST_COVERED = 0.5
 # The part of the other steps below which a program is one that they do not run.
 SELDOM = 0.5
 # Of so many outliers a host looks into the causes, the longest first.
 MOST_EXPLAINED = 256
 
-COMPILE, HOST_EVENT, GAP, PROGRAM = "compile", "host_event", "gap", "program"
+GAP, PROGRAM = "gap", "program"
 COMMUNICATION, TRANSFER, COMPUTE = "communication", "transfer", "compute"
 RECOMPUTED, UNATTRIBUTED = "recompute", "unattributed"
 
@@ -61,7 +57,6 @@ _GROUPS = {
     "compute": (COMPUTE, GROUP_COMPUTE),
     "unattributed": (UNATTRIBUTED, GROUP_UNKNOWN),
 }
-_COMPILES = re.compile(r"(?:^|[^a-z])(?:backend_|xla)?compil(?:e|ing|ation)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -115,7 +110,7 @@ def explain(
         _Device(host, device, begin[row], end[row], known[row], usual[row], terms[row])
         for row, device in enumerate(host.main)
     ]
-    activity = _HostActivity(host, clock)
+    activity = HostActivity(host, clock)
     by_length = sorted(slow, key=lambda at: (-_longest(begin, end, known, at), at))
     causes = {}
     for position in by_length[:MOST_EXPLAINED]:
@@ -130,7 +125,7 @@ def _longest(begin: Int64s, end: Int64s, known: NDArray[np.bool_], position: int
     return int(np.where(known, end - begin, 0)[:, position].max())
 
 
-def _cause(device: _Device, position: int, activity: _HostActivity) -> Cause:
+def _cause(device: _Device, position: int, activity: HostActivity) -> Cause:
     growths = {term: device.growth(term, position) for term in ("idle", *_GROUPS)}
     program, extra = device.other_program(position)
     waited = max(0, growths["exposed_communication"])
@@ -146,23 +141,12 @@ def _cause(device: _Device, position: int, activity: _HostActivity) -> Cause:
     return Cause(kind, name, "", growths[term], waited)
 
 
-def _why_idle(device: _Device, position: int, activity: _HostActivity) -> tuple[str, str, str]:
+def _why_idle(device: _Device, position: int, activity: HostActivity) -> tuple[str, str, str]:
     """Cause, host event and the op after the gap."""
     gap = device.grown_gap(position)
     if gap is None:
         return GAP, "", ""
     return (*(activity.during(gap) or (GAP, "")), gap.before)
-
-
-@dataclass(frozen=True)
-class _Gap:
-    """[start, end) before an op, inside the period [begin, finish) of its step; event clock."""
-
-    before: str
-    start: int
-    end: int
-    begin: int
-    finish: int
 
 
 class _Device:
@@ -266,7 +250,7 @@ class _Device:
         start, end, payload, _ = self._gaps
         return self._usual_sums(self.ops.op[payload], self.steps_of(start), end - start)
 
-    def grown_gap(self, position: int) -> _Gap | None:
+    def grown_gap(self, position: int) -> IdleGap | None:
         """The longest gap of a step before the op before which idle time grew most."""
         here = self.span(self._gaps[0], position)
         start, end, payload, marker = (column[here] for column in self._gaps)
@@ -278,7 +262,7 @@ class _Device:
         follower = int(marker[at])
         shift = int(self.ops.timeline.start[self.ops.rows[follower]] - self.ops.start[follower])
         edges = (start[at], end[at], self.begin[position], self.end[position])
-        return _Gap(self._host.facts[largest].name, *(int(edge) + shift for edge in edges))
+        return IdleGap(self._host.facts[largest].name, *(int(edge) + shift for edge in edges))
 
     # Programs.
 
@@ -330,81 +314,3 @@ class _Device:
         others = here[is_other]
         times = sum_by(program[others], self.ops.self_time[others], len(names))
         return names[int(np.argmax(times))], length
-
-
-class _HostActivity:
-    """What the main threads of a host did: those of the step markers, and the one with the most
-    launches."""
-
-    def __init__(self, host: HostDevices, clock: ClockCheck) -> None:
-        self._host = host
-        self._clocks_agree = clock.agrees
-
-    @cached_property
-    def _threads(self) -> list[_Thread]:
-        timeline = self._host.timeline
-        launches = np.union1d(timeline.run_id.rows, timeline.correlation_id.rows)
-        launching = timeline.line[self._host.host_rows(launches)]
-        marked = timeline.line[self._host.host_rows(timeline.step_num.rows)]
-        lines = set(np.unique(marked).tolist())
-        if len(launching):
-            lines.add(int(np.argmax(np.bincount(launching))))
-        return [_Thread(self._host, line) for line in sorted(lines)]
-
-    def during(self, gap: _Gap) -> tuple[str, str] | None:
-        """COMPILE or HOST_EVENT with the event's name, if that covers enough of the gap; of several
-        threads the one that covers most."""
-        if not self._clocks_agree:
-            return None
-        enough = LEAST_COVERED * (gap.end - gap.start)
-        found: list[tuple[bool, int, str]] = []
-        for thread in self._threads:
-            compiling, outermost = thread.during(gap)
-            length, name = max(
-                ((length, name) for name, length in outermost.items()), default=(0, "")
-            )
-            if max(compiling, length) >= enough:
-                found.append((compiling >= enough, length, name))
-        if not found:
-            return None
-        is_compile, _, name = max(found)
-        return COMPILE if is_compile else HOST_EVENT, name
-
-
-class _Thread:
-    """The events of one host line that last, without step markers, in order of their start and the
-    longest first."""
-
-    def __init__(self, host: HostDevices, line: int) -> None:
-        timeline = host.timeline
-        rows = timeline.rows_of(timeline.lines[line])
-        is_marker, _ = timeline.step_num.find(rows)
-        rows = rows[~is_marker & (timeline.duration[rows] > 0)]
-        order = np.lexsort((-timeline.duration[rows], timeline.start[rows]))
-        rows = rows[order]
-        self._names = [op.name for op in timeline.ops]
-        self._op = timeline.op[rows]
-        self._start = timeline.start[rows]
-        self._end = self._start + timeline.duration[rows]
-        self._reached = np.maximum.accumulate(self._end) if len(rows) else self._end
-
-    def during(self, gap: _Gap) -> tuple[int, dict[str, int]]:
-        """Time of compiling in a gap, and of the outermost events by name, leaving out those that
-        hold the whole step."""
-        low = int(np.searchsorted(self._reached, gap.start, side="right"))
-        high = int(np.searchsorted(self._start, gap.end))
-        rows = np.arange(low, high)
-        holds_step = (self._start[rows] <= gap.begin) & (self._end[rows] >= gap.finish)
-        rows = rows[(self._end[rows] > gap.start) & ~holds_step]
-        begins = np.maximum(self._start[rows], gap.start)
-        ends = np.minimum(self._end[rows], gap.end)
-        names = [self._names[op] for op in self._op[rows].tolist()]
-        compiles = np.array([bool(_COMPILES.search(name)) for name in names], np.bool_)
-        compiling = Intervals.union_of(begins[compiles], ends[compiles]).total
-        outermost: dict[str, int] = {}
-        reached = gap.start
-        for name, begin, stop in zip(names, begins.tolist(), ends.tolist(), strict=True):
-            if stop > reached:
-                outermost[name] = outermost.get(name, 0) + stop - max(begin, reached)
-                reached = stop
-        return compiling, outermost
