@@ -64,7 +64,10 @@ MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("analysis/gaps.py", "analysis/transfers.py"),
         ("tests/analysis/test_gaps.py", "tests/analysis/test_transfers.py"),
     ),
-    "classify": (("events/classify.py",), ("tests/events/test_classify.py",)),
+    "classify": (
+        ("events/classify.py", "events/shapes.py"),
+        ("tests/events/test_classify.py", "tests/events/test_shapes.py", "tests/analysis"),
+    ),
     "steps": (
         ("analysis/steps/*.py", "analysis/host_activity.py"),
         ("tests/analysis/steps", *_WHOLE),

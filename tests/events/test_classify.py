@@ -11,7 +11,6 @@ from marin_profile.events.classify import (
     kind_group,
     memcpy_bytes,
     opcode_of,
-    shape_signature,
 )
 
 HOST, ON_CHIP, MAIN = "f32[8,128]{1,0:S(5)}", "f32[8,128]{1,0:S(1)}", "f32[8,128]{1,0}"
@@ -532,13 +531,6 @@ def test_canonical_names(name, expected):
 )
 def test_opcodes_of_hlo_text(text, expected):
     assert opcode_of(text) == expected
-
-
-def test_shape_signatures():
-    assert shape_signature("f32[8,128]{1,0:T(8,128)S(5)}") == "f32[8,128]"
-    assert shape_signature("(bf16[2]{0}, u32[]{:S(2)})") == "bf16[2]|u32[]"
-    assert shape_signature("", "%a = f32[4]{0} add(f32[9] %x)") == "f32[4]"
-    assert shape_signature("", "fusion.1") == ""
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,10 @@ from marin_profile.events.classify import (
     canonical_name,
     classify_op,
     kind_group,
-    shape_signature,
 )
 from marin_profile.events.replica_groups import Groups, groups_in_text, pairs_in_text
 from marin_profile.events.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
+from marin_profile.events.shapes import shape_signature
 from marin_profile.events.timeline import HloInstruction, Int64s, Op, Timeline
 
 

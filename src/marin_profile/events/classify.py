@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from marin_profile.events.shapes import end_of_shape, memory_space, tuple_parts
+
 COMPUTE = "compute"
 GRAPH = "graph"  # the base of a GPU graph's one event
 UNKNOWN = "unknown"
@@ -169,8 +171,6 @@ _SUFFIX = re.compile(r"\.\d+$")
 _TRAILING = frozenset({"start", "done", "update", "clone", "remat", "sunk"})
 _OPCODE_AFTER_SHAPE = re.compile(r"\s*([a-z][a-z0-9\-]*)\(")
 _THREAD = re.compile(r'\basync_execution_thread="([^"]*)"')
-_SPACE = re.compile(r"S\((\d+)\)")
-_SHAPE = re.compile(r"([a-z][a-z0-9]*)\[([^\]]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,21 +195,8 @@ def opcode_of(long_name: str) -> str:
     _, separator, text = long_name.partition(" = ")
     if not separator:
         return ""
-    match = _OPCODE_AFTER_SHAPE.match(text, _end_of_shape(text))
+    match = _OPCODE_AFTER_SHAPE.match(text, end_of_shape(text))
     return match.group(1) if match else ""
-
-
-def _end_of_shape(text: str) -> int:
-    """Where the result shape ends: at the first space outside all brackets."""
-    depth = 0
-    for at, character in enumerate(text):
-        if character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth -= 1
-        elif character == " " and depth == 0:
-            return at
-    return len(text)
 
 
 def _split_role(opcode: str) -> tuple[str, str]:
@@ -358,60 +345,26 @@ def transfer_direction(long_name: str, shape: str, base: str, role: str) -> str:
     destination, context); a done gives the destination and names the start's tuple as operand.
     """
     _, separator, text = long_name.partition(" = ")
-    result = text[: _end_of_shape(text)] if separator else shape
+    result = text[: end_of_shape(text)] if separator else shape
     if role == "done":
-        opened = text.find("(", _end_of_shape(text))
+        opened = text.find("(", end_of_shape(text))
         if opened < 0:
             return UNKNOWN_TRANSFER
         operand = text[opened + 1 :]
-        result = operand[: _end_of_shape(operand)]
-    parts = _tuple_parts(result)
+        result = operand[: end_of_shape(operand)]
+    parts = tuple_parts(result)
     if len(parts) < 2:
         return UNKNOWN_TRANSFER
     destination, source = (parts[0], parts[1]) if base == "copy" else (parts[1], parts[0])
     if base == "dynamic-update-slice":
-        operands = _tuple_parts(source)  # (buffer, update, indices...): the update moves
+        operands = tuple_parts(source)  # (buffer, update, indices...): the update moves
         source = operands[1] if len(operands) > 1 else source
-    to_space, from_space = _memory_space(destination), _memory_space(source)
+    to_space, from_space = memory_space(destination), memory_space(source)
     if to_space == 5 or from_space == 5:
         if to_space == from_space:
             return UNKNOWN_TRANSFER
         return DEVICE_TO_HOST if to_space == 5 else HOST_TO_DEVICE
     return DEVICE_TO_DEVICE if to_space == from_space == 0 else ON_CHIP
-
-
-def _tuple_parts(text: str) -> list[str]:
-    """The top-level parts of "(a, (b, c), d)"."""
-    text = text.strip()
-    if not text.startswith("("):
-        return []
-    parts, depth, start = [], 0, 1
-    for at, character in enumerate(text):
-        if character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth -= 1
-            if depth == 0:
-                parts.append(text[start:at])
-                break
-        elif character == "," and depth == 1:
-            parts.append(text[start:at])
-            start = at + 1
-    return parts
-
-
-def _memory_space(shape: str) -> int:
-    found = _SPACE.search(shape)
-    return int(found.group(1)) if found else 0
-
-
-@cache
-def shape_signature(shape: str, long_name: str = "") -> str:
-    """The result's "dtype[dimensions]", several joined by "|", without layouts; "" if unknown."""
-    if not shape:
-        _, separator, text = long_name.partition(" = ")
-        shape = text[: _end_of_shape(text)] if separator else ""
-    return "|".join(f"{dtype}[{dims}]" for dtype, dims in _SHAPE.findall(shape))
 
 
 def is_bookkeeping(name: str) -> bool:
