@@ -59,7 +59,7 @@ class Context:
     collectives: MergedCollectives
     steady: bool
 
-    @property
+    @cached_property
     def main_devices(self) -> list[DevicePart]:
         """Sparse cores are devices of their own kind and stay out of headline sums."""
         main = [device for _, device in self.devices if device.kind != SPARSECORE]
@@ -130,7 +130,7 @@ class Context:
     def gap_count(self, gap: GapTotals) -> int:
         return gap.steady_count if self.steady else gap.count
 
-    @property
+    @cached_property
     def kept_steps(self) -> list[MergedStep]:
         return [step for step in self.steps.steps if step.kept]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Dominant:
     def label(self) -> str:
         return self.name if len(self.programs) > 1 else self.label_of(self.programs[0])
 
-    @property
+    @cached_property
     def lasting(self) -> list[Program]:
         """The programs with a part of the op time that counts."""
         return [program for program in self.op_time if self.share_of([program]) >= MINOR]
@@ -58,7 +59,11 @@ class Dominant:
 
     def share_of(self, programs: Sequence[Program]) -> float:
         """Of the op time of all programs."""
-        return sum(self.op_time[program] for program in programs) / sum(self.op_time.values())
+        return sum(self.op_time[program] for program in programs) / self._whole
+
+    @cached_property
+    def _whole(self) -> int:
+        return sum(self.op_time.values())
 
     def label_of(self, program: Program) -> str:
         """The name, with the id where several programs have that name."""
