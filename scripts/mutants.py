@@ -10,7 +10,8 @@ runs out. Mutants that mean the same as the code are listed, each with the reaso
 printed and not counted. Exit status 1: less than LEAST_KILLED of a module's other mutants died, or
 of all modules' where the sample is smaller than LEAST_SAMPLE.
 
-Left out: annotations, decorators (jit, dataclass), messages of errors, and `is` for `==`.
+Left out: annotations, decorators (jit, dataclass), messages of errors, `is` for `==`, and what does
+not compile.
 
 The tests run without compiled loops: a compiled caller would keep the unchanged callee.
 """
@@ -48,8 +49,8 @@ PATIENCE = 10
 LEAST_TIMEOUT_SECONDS = 20.0
 EQUIVALENT = ROOT / "tests" / "equivalent_mutants.toml"
 KILLED, SURVIVED = "killed", "survived"
-# A line of a signature, which cosmic-ray takes for a product.
-_KEYWORDS_ONLY = "*,"
+# The `*` and `/` between the parameters of a signature, which cosmic-ray takes for operators.
+_SIGNATURES = ("parameters", "lambdef")
 _LEFT_OUT = ("RemoveDecorator", "VariableReplacer", "VariableInserter", "ExceptionReplacer")
 
 # What is mutated, and the tests that must notice; the narrowest come first, for they end a run.
@@ -187,6 +188,8 @@ def _draw(every: Sequence[Mutant], size: int) -> tuple[list[Mutant], list[tuple[
     for mutant in every:
         if len(chosen) == size:
             break
+        if not _compiles(mutant.code()):
+            continue
         change = mutant.change()
         reason = reasons.get((mutant.path.relative_to(SOURCE).as_posix(), *change))
         reason = reason or _same_by_its_kind(mutant.operator, *change)
@@ -195,6 +198,14 @@ def _draw(every: Sequence[Mutant], size: int) -> tuple[list[Mutant], list[tuple[
         else:
             same.append((mutant, reason))
     return chosen, same
+
+
+def _compiles(code: str) -> bool:
+    try:
+        compile(code, "", "exec", dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _same_by_its_kind(operator: str, was: str, becomes: str) -> str | None:
@@ -217,17 +228,20 @@ def _known_equivalents() -> dict[tuple[str, str, str], str]:
 def find_mutants(path: Path) -> Iterator[Mutant]:
     """Every mutant of a file that a test could tell from it."""
     source = path.read_text()
-    lines = source.splitlines()
     tree = get_ast(source)
     hidden = list(_untestable(ast.parse(source)))
     for name in operator_names():
         if _is_left_out(name.rpartition("/")[2]):
             continue
         operator = get_operator(name)()
-        places = (place for node in ast_nodes(tree) for place in operator.mutation_positions(node))
-        for occurrence, (start, _) in enumerate(places):
+        places = (
+            (start, node.parent is not None and node.parent.type in _SIGNATURES)
+            for node in ast_nodes(tree)
+            for start, _ in operator.mutation_positions(node)
+        )
+        for occurrence, (start, is_of_signature) in enumerate(places):
             is_hidden = any(first <= start < last for first, last in hidden)
-            if not is_hidden and lines[start[0] - 1].strip() != _KEYWORDS_ONLY:
+            if not is_hidden and not is_of_signature:
                 yield Mutant(path, name, occurrence, start[0])
 
 
