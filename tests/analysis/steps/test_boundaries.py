@@ -293,6 +293,23 @@ def test_ops_that_run_several_times_a_step_count_as_often_as_they_are_missing():
     assert steps(space).cut.tolist() == [False] * 4 + [True]
 
 
+def test_work_of_no_step_does_not_make_a_cut_step_whole():
+    """Step 2 has no work; the last one lacks its second op, which then runs behind it."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(5):
+        at = 100 * MS * index
+        tpu.step(index, at, 90 * MS)
+        if index != 2:
+            tpu.op("load", at, 20 * MS)
+        if index not in (2, 4):
+            tpu.op("layer", at + 30 * MS, 20 * MS)
+    tpu.op("layer", 495 * MS, 4 * MS)
+    series = steps(space)
+    assert list(series.numbers) == [0, 1, 3, 4]
+    assert series.cut.tolist() == [False, False, False, True]
+
+
 def test_two_steps_are_held_to_each_other():
     assert steps(executions(range(5, 9), range(9))).cut.tolist() == [True, False]
     assert steps(executions(range(9), range(3))).cut.tolist() == [False, True]
@@ -493,14 +510,27 @@ def test_a_first_step_that_begins_like_only_the_second_is_not_cut():
 
 
 def test_the_first_and_the_last_op_of_each_step():
-    """Of three steps; op 0 is an op like any other, and op 3 runs twice in the second."""
-    step = np.array([0, 0, 1, 1, 1, 2, 2])
-    op = np.array([0, 2, 0, 3, 3, 1, 0])
-    first, last, between, in_first, in_last = _ops_of_steps(np.arange(7), step, op, 3, 4)
-    assert (first.tolist(), last.tolist()) == ([0, 0, 1], [2, 3, 0])
+    """Of three steps, and one without ops before the last; op 0 is an op like any other, and op 3
+    runs twice in the second step."""
+    step = np.array([0, 0, 1, 1, 1, 3, 3, 3])
+    op = np.array([0, 2, 0, 3, 3, 1, 1, 0])
+    first, last, between, in_first, in_last = _ops_of_steps(np.arange(8), step, op, 4, 4)
+    assert (first.tolist(), last.tolist()) == ([0, 0, 4, 1], [2, 3, 4, 0])
     assert between.tolist() == [1, 0, 0, 1]
     assert in_first.tolist() == [True, False, True, False]
     assert in_last.tolist() == [True, True, False, False]
+
+
+def test_an_op_of_no_execution_takes_none_from_its_step():
+    """Five steps of one execution; what runs last is in none, and of no step."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(5):
+        at = 100 * MS * index
+        tpu.step(index, at, 90 * MS).module("jit_f(1)", at, 30 * MS)
+        tpu.op("fusion.1", at, 30 * MS)
+    tpu.op("copy.1", 495 * MS, MS)
+    assert not steps(space).cut.any()
 
 
 def test_an_execution_without_ops_counts_for_no_step():

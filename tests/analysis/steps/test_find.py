@@ -392,6 +392,17 @@ def test_devices_that_ran_it_unequally_often():
     assert any("between 2 and 3 times" in note for note in remarks(series))
 
 
+def test_of_several_devices_the_fewest_and_the_most_times_are_named():
+    space = Space()
+    for ordinal, count in enumerate((3, 2, 5)):
+        tpu = space.tpu(ordinal)
+        for index in range(count):
+            tpu.module("jit_step(1)", index * 100, 80).op("fusion.1", index * 100, 80)
+    series = steps(space)
+    assert series.count == 5
+    assert any("between 2 and 5 times" in note for note in remarks(series))
+
+
 def test_no_steps_at_all():
     space = Space()
     space.gpu(0).kernel("k", 0, 5)

@@ -32,6 +32,22 @@ def test_one_host_by_hand():
     assert (merged.source, merged.warmup_ignored, merged.linked) == ("device_steps", 1, True)
 
 
+def test_times_count_from_the_first_op():
+    """The host begins 30 us before the device; steps 1 and 2 begin 5 us before their first op,
+    where their markers do."""
+    space = Space()
+    host, tpu = space.host(), space.tpu(0)
+    for step in range(3):
+        at = 30 + 100 * step
+        host.marker(step, at - 5, 20)
+        host.call("Execute", at - 4, 1, run_id=step)
+        tpu.module("jit_f(1)", at, 70, run_id=step).op("fusion.1", at, 70)
+    host.call("start", 0, 5)
+    merged = merge_steps([space.analyse()])
+    assert [step.start for step in merged.steps] == [0, 100 * US, 200 * US]
+    assert [step.boundary for step in merged.steps] == [-5 * US, 95 * US, 195 * US]
+
+
 def test_the_median_over_all_devices_and_the_longest_path():
     parts = [
         host_space(range(3), (60, 70)).analyse(),
@@ -124,6 +140,12 @@ def test_the_mean_is_over_whole_periods():
     assert (merged.mean_period, merged.whole_periods) == (120 * US, 4)
 
 
+def test_a_mean_of_whole_picoseconds_may_be_none_itself():
+    """Three periods of 100, 100 and 101 us."""
+    merged = merge_steps([uneven([500, 100, 100, 101, 900]).analyse()])
+    assert merged.mean_period == pytest.approx(301 * US / 3, abs=1e-3)
+
+
 def test_steps_that_the_capture_lacks_count():
     """From 11 to 20 are nine periods, 100, 700 and 100 us."""
     space = uneven([100, 100, 700, 100, 100], numbers=[10, 11, 12, 19, 20])
@@ -190,6 +212,25 @@ def test_a_step_that_is_cut_on_one_host_is_cut_on_all(cut, tmp_path):
     assert [(row.window_start, row.window_duration) for row in steady] == [(100, 180)] * 2
     # The last step's boundary ends the last whole period.
     assert [step.period for step in steps] == [100, 100, 100, None]
+
+
+@pytest.mark.parametrize(
+    ("early", "later", "path"), [(30, 50, 90), (180, -50, 90), (30, 99, 139), (30, 100, 40)]
+)
+def test_processes_of_one_clock_meet_less_than_a_period_apart(early, later, path):
+    """Steps without numbers, busy 40 us of 100. The second process begins to profile `early` us
+    before the first one, and works `later` us after it."""
+    parts = []
+    for began, begin in ((0, 0), (-early, later)):
+        space = Space("vm-0").environment(10**18 + began * 1000, 10**18 + 10**6)
+        space.host().call("start", 0, 5)
+        tpu = space.tpu(0)
+        for step in range(3):
+            at = begin - began + 100 * step
+            tpu.module("jit_f(1)", at, 40).op("fusion.1", at, 40)
+        parts.append(space.analyse(host=f"rank {-began}"))
+    merged = merge_steps(parts)
+    assert [step.critical_path for step in merged.steps] == [path * US] * 3
 
 
 def test_per_step_figures_take_the_fewest_periods_of_the_hosts():

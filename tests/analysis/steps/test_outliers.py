@@ -110,6 +110,17 @@ def test_an_event_that_holds_the_whole_step_says_nothing(shift):
     assert causes(space) == {8: Cause("host_event", "$train.py:9 save", "fusion.1", 500 * US, 0)}
 
 
+@pytest.mark.parametrize(
+    ("late", "early", "kind"), [(0, 0, "gap"), (1, 0, "host_event"), (0, 1, "host_event")]
+)
+def test_an_event_as_long_as_the_period_holds_the_whole_step(late, early, kind):
+    """The period of step 9 is that of its marker, from 30 us before its work to 1,470 after; the
+    event begins `late` or ends `early`."""
+    space, host, starts = stalled({9: 500})
+    host.call("epoch", starts[9] - 30 + late, 1_500 - late - early)
+    assert causes(space)[8].kind == kind
+
+
 def test_threads_that_launch_nothing_are_not_looked_at():
     space, host, starts = stalled({9: 500})
     host.call("prefetch", starts[9] + 600, 900, line="pool/7")
@@ -159,6 +170,21 @@ def test_where_clocks_conflict_no_host_event_is_named():
     space.planes[0].event("XLA Modules", "jit_other(9)", 100, 10, run_id=77)
     host.call("Execute", 101, 5, run_id=77)
     assert causes(space)[8] == Cause("gap", "", "fusion.1", 500 * US, 0)
+
+
+def test_where_no_gap_grew_against_the_mean_none_is_named():
+    """Kept are steps that idle 100, 100, 100, 800 and 800 us of 1,000 (the median is 100, the mean
+    380), and one that idles 350 us of 1,250."""
+    space = Space()
+    tpu = space.tpu(0)
+    at = 0
+    for step, (busy, idle) in enumerate(
+        [(900, 100)] * 4 + [(200, 800)] * 2 + [(900, 350), (900, 100)]
+    ):
+        tpu.step(step, at, busy + idle - 1)
+        tpu.op("fusion.1", at, busy // 2).op("dot.4", at + busy // 2, busy - busy // 2)
+        at += busy + idle
+    assert causes(space) == {6: Cause("gap", "", "", 250 * US, 0)}
 
 
 def test_the_gap_that_every_step_has_is_not_the_cause():
@@ -388,6 +414,44 @@ def test_gpu_programs_are_known_by_the_kernels_own_module():
     host.call("cuLaunchKernel", late - 10, 5, correlation_id=100)
     gpu.kernel("gemm", late, 300, correlation=100, module="jit_eval", hlo_op="dot.1")
     assert causes(space) == {9: Cause("program", "jit_eval", "", 300 * US, 0)}
+
+
+def test_ops_of_no_execution_are_no_other_program():
+    """In step 9 runs an op of 300 us outside the executions; jit_other runs in step 4 alone."""
+    space = Space()
+    tpu, starts = regular(space, extra={9: 300})
+    tpu.module("jit_z(8)", starts[4] + 700, 10).op("add.1", starts[4] + 700, 10)
+    tpu.op("copy.1", starts[9] + 650, 300)
+    assert causes(space) == {9: Cause("compute", "copy.1", "", 300 * US, 0)}
+
+
+def kernels(*extra: tuple[str, int]) -> Space:
+    """Steps of one kernel that names no program; step 9 runs those of `extra` too, in turn, 150 us
+    each, with their programs and ids."""
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    more = 150 * len(extra)
+    for step in range(STEPS):
+        start = PERIOD * step + (more if step > 9 else 0)
+        host.marker(step, start, 50)
+        host.call("cuLaunchKernel", start + 10, 5, correlation_id=step)
+        gpu.kernel("gemm", start + 100, 400, correlation=step)
+    for place, (module, program_id) in enumerate(extra):
+        gpu.kernel("softmax", PERIOD * 9 + 600 + 150 * place, 150, module=module,
+                   program_id=program_id, hlo_op="add.1")  # fmt: skip
+    return space
+
+
+def test_of_two_other_programs_that_take_as_long_the_first_by_name_is_named():
+    for order in ((0, 1), (1, 0)):
+        extra = [("jit_a", 9), ("jit_b", 2)]
+        found = causes(kernels(*(extra[at] for at in order)))
+        assert found == {9: Cause("program", "jit_a", "", 300 * US, 0)}
+
+
+def test_the_only_program_that_is_named_is_no_other_one():
+    """What the other kernels belong to is not known."""
+    assert causes(kernels(("jit_a", 1)))[9].kind == "compute"
 
 
 @pytest.mark.parametrize("with_b", [range(STEPS), [4]])

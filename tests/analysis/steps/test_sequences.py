@@ -140,10 +140,11 @@ def test_micro_batches_are_one_step():
     assert not series.cut.any()
 
 
-def test_a_capture_that_begins_in_the_middle_of_the_micro_batches():
+@pytest.mark.parametrize("apply", ["a", "z"])
+def test_a_capture_that_begins_in_the_middle_of_the_micro_batches(apply):
     """The first step has one grad of two: it is cut, and so is the last, without its apply."""
-    lengths = {"g": 30.0, "a": 10.0}
-    series = steps(sequence("ga" + "gga" * 4 + "gg", gap_after="a", lengths=lengths))
+    letters = ("ga" + "gga" * 4 + "gg").replace("a", apply)
+    series = steps(sequence(letters, gap_after=apply, lengths={"g": 30.0, apply: 10.0}))
     starts, durations = lasting(series)
     assert starts == [0, 45, 120, 195, 270, 345]
     assert durations == [40, 70, 70, 70, 70, 60]

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from marin_profile.analysis.device_ops import DeviceOps
-from marin_profile.analysis.steps.series import Bools, LongOp, StepSeries
+from marin_profile.analysis.steps.series import NO_STEP, Bools, LongOp, StepSeries
 from marin_profile.base.columns import extent_by, is_sorted
 from marin_profile.base.jit import jit
 from marin_profile.base.text import plural
@@ -39,8 +39,8 @@ _LISTED = 8
 @dataclass(frozen=True)
 class Membership:
     """numbers: of the n steps, None where the source has none. step_of_op: per device the step of
-    each op, -1 for none. marker_start: when the markers that name the steps start, event clock;
-    None where none does, or where the clocks of host and devices do not agree."""
+    each op, NO_STEP for none. marker_start: when the markers that name the steps start, event
+    clock; None where none does, or where the clocks of host and devices do not agree."""
 
     numbers: tuple[int | None, ...]
     step_of_op: list[Int64s]
@@ -142,7 +142,7 @@ def _cut_steps(pairs: list[tuple[DeviceOps, Int64s]], used: Bools, remarks: Rema
     cut = np.zeros(count, np.bool_)
     if count < 2:
         return cut
-    position = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
+    position = np.append(np.cumsum(used) - 1, NO_STEP)
     for device, step_of_op in pairs:
         step = step_of_op if used.all() else position[step_of_op]
         cut[[0, -1]] |= _cut_edges(device, step, count)
@@ -156,7 +156,7 @@ def _cut_steps(pairs: list[tuple[DeviceOps, Int64s]], used: Bools, remarks: Rema
 
 
 def _cut_edges(device: DeviceOps, step: Int64s, count: int) -> tuple[bool, bool]:
-    """Whether the first and the last step of a device are cut. `step`: of each op, -1 for none."""
+    """Whether the first and the last step of a device are cut. `step`: of each op."""
     first, last, steps_with, in_first, in_last = _ops_of_steps(
         _by_step(step), step, device.op, count, int(device.op.max()) + 1
     )
@@ -183,18 +183,18 @@ def _by_step(step: Int64s) -> Int64s:
 
 @jit
 def _ops_of_steps(rows, step, op, count, ops):
-    """Of each step the first and the last op (-1: none); of each op in how many of the steps
+    """Of each step the first and the last op (`ops`: none); of each op in how many of the steps
     between the first and the last it is, and whether it is in those."""
-    first = np.full(count, -1, np.int64)
-    last = np.full(count, -1, np.int64)
+    first = np.full(count, ops, np.int64)
+    last = np.full(count, ops, np.int64)
     steps_with = np.zeros(ops, np.int64)
-    latest = np.full(ops, -1, np.int64)
+    latest = np.zeros(ops, np.int64)
     in_first = np.zeros(ops, np.bool_)
     in_last = np.zeros(ops, np.bool_)
+    for row in rows[::-1]:
+        first[step[row]] = op[row]
     for row in rows:
         own, what = step[row], op[row]
-        if first[own] < 0:
-            first[own] = what
         last[own] = what
         if own == 0:
             in_first[what] = True
@@ -212,9 +212,9 @@ def _lack_executions(device: DeviceOps, step: Int64s, count: int) -> tuple[bool,
     if executions is None:
         return False, False
     size = len(executions.key)
-    step_of = np.full(size + 1, -1, np.int64)
-    step_of[device.execution] = step
-    step_of = step_of[:size]
+    step_of = np.full(size, NO_STEP, np.int64)
+    executed = device.execution >= 0
+    step_of[device.execution[executed]] = step[executed]
     inside = step_of >= 0
     programs = len(executions.modules)
     cells = np.bincount(

@@ -17,7 +17,7 @@ from marin_profile.analysis.steps.boundaries import Membership, Remarks, series_
 from marin_profile.analysis.steps.markers import from_annotations
 from marin_profile.analysis.steps.programs import dominant_program
 from marin_profile.analysis.steps.sequences import step_starts, steps_from
-from marin_profile.analysis.steps.series import DEVICE_STEPS, MODULE, StepSeries
+from marin_profile.analysis.steps.series import DEVICE_STEPS, MODULE, NO_STEP, StepSeries
 from marin_profile.events.timeline import Int64s, Timeline
 
 _STEP_NUMBER = re.compile(r"-?[0-9]+")
@@ -72,13 +72,13 @@ def _numbered_spans(timeline: Timeline, rows: Int64s | None) -> dict[int, tuple[
 
 
 def _step_inside(points: Int64s, bounds: list[tuple[int, int, int]]) -> Int64s:
-    """For each point the index of the (start, end, index) span that holds it, else -1."""
+    """For each point the index of the (start, end, index) span that holds it, else NO_STEP."""
     if not bounds:
-        return np.full(len(points), -1, np.int64)
+        return np.full(len(points), NO_STEP, np.int64)
     starts, ends, indexes = (np.array(column, np.int64) for column in zip(*bounds, strict=True))
     at = np.searchsorted(starts, points, side="right") - 1
-    inside = (at >= 0) & (points < ends[np.maximum(at, 0)])
-    return np.where(inside, indexes[np.maximum(at, 0)], -1)
+    # Before the first span `at` is that of the entry appended.
+    return np.where(points < ends[at], np.append(indexes, NO_STEP)[at], NO_STEP)
 
 
 def _from_programs(devices: list[DeviceOps], remarks: Remarks) -> StepSeries | None:

@@ -139,17 +139,16 @@ def _mean_period(
     """Over the whole periods of the kept steps: the median of the devices' means, and how many
     periods they are."""
     first = kept.index(True) if True in kept else len(kept)
-    if first >= len(kept) - 1:
-        return None, 0
     means: list[float] = []
     counts: list[int] = []
-    for part, positions in zip(parts, chosen, strict=True):
-        cut = tuple(part.steps.cut[list(positions)].tolist())
-        windows, count = part.steps.only(SharedSteps(tuple(positions), cut)).periods(first)
-        if count:
-            means += [(end - start) / count for start, end in windows]
-            counts.append(count)
-    return (float(np.median(means)), min(counts)) if means else (None, 0)
+    if first < len(kept) - 1:
+        for part, positions in zip(parts, chosen, strict=True):
+            cut = tuple(part.steps.cut[list(positions)].tolist())
+            windows, count = part.steps.only(SharedSteps(tuple(positions), cut)).periods(first)
+            if windows:
+                means += [(end - start) / count for start, end in windows]
+                counts.append(count)
+    return float(np.median(means)) if means else None, min(counts, default=0)
 
 
 def _keys(part: HostPart, parts: Sequence[HostPart]) -> list[int]:

@@ -24,7 +24,7 @@ from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.gaps import LOOKAHEAD, NOISE, find_gaps
 from marin_profile.analysis.host_activity import HostActivity, IdleGap
-from marin_profile.analysis.steps.series import StepSeries, known_medians
+from marin_profile.analysis.steps.series import NO_STEP, StepSeries, known_medians
 from marin_profile.base.columns import counts_of, sum_by, unique_pairs
 from marin_profile.events.classify import (
     GROUP_COMMUNICATION,
@@ -37,6 +37,8 @@ from marin_profile.events.scopes import RECOMPUTE
 from marin_profile.events.timeline import Int64s
 
 _HIGH = np.iinfo(np.int64).max
+# Of programs; as an index it is that of a last entry for such ops.
+_NOT_KNOWN = -1
 
 MADS = 5
 LEAST_EXCESS = 0.10
@@ -111,7 +113,7 @@ def explain(
         for row, device in enumerate(host.main)
     ]
     activity = HostActivity(host, clock)
-    by_length = sorted(slow, key=lambda at: (-_longest(begin, end, known, at), at))
+    by_length = sorted(slow, key=lambda at: _longest(begin, end, known, at), reverse=True)
     causes = {}
     for position in by_length[:MOST_EXPLAINED]:
         able = [view for view in views if view.known[position] and view.usual.any()]
@@ -122,7 +124,7 @@ def explain(
 
 
 def _longest(begin: Int64s, end: Int64s, known: NDArray[np.bool_], position: int) -> int:
-    return int(np.where(known, end - begin, 0)[:, position].max())
+    return int((end - begin)[known[:, position], position].max())
 
 
 def _cause(device: _Device, position: int, activity: HostActivity) -> Cause:
@@ -176,11 +178,11 @@ class _Device:
         return {term: float(np.median(of[self.usual])) for term, of in self._terms.items()}
 
     def steps_of(self, points: Int64s) -> Int64s:
-        """The step whose known period holds each of ascending times, else -1; linear."""
+        """The step whose known period holds each of ascending times, else NO_STEP; linear."""
         positions = np.flatnonzero(self.known)
         first = np.searchsorted(points, self.begin[positions])
         counts = np.searchsorted(points, self.end[positions]) - first
-        step = np.full(len(points), -1, np.int64)
+        step = np.full(len(points), NO_STEP, np.int64)
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         step[np.repeat(first, counts) + within] = np.repeat(positions, counts)
         return step
@@ -205,8 +207,7 @@ class _Device:
 
     def _largest(self, grown: Int64s) -> int | None:
         """The op that grew most; ties: by name."""
-        most = int(grown.max(initial=0))
-        tied = np.flatnonzero(grown == most).tolist() if most > 0 else []
+        tied = np.flatnonzero((grown > 0) & (grown == grown.max())).tolist()
         return min(tied, key=lambda op: self._host.facts[op].sort_key, default=None)
 
     @cached_property
@@ -258,7 +259,8 @@ class _Device:
         largest = self._largest(self._growth_by_op(op, length, self._usual_gap_time))
         if largest is None:
             return None
-        at = int(np.argmax(np.where(op == largest, length, -1)))
+        before = np.flatnonzero(op == largest)
+        at = before[np.argmax(length[before])]
         follower = int(marker[at])
         shift = int(self.ops.timeline.start[self.ops.rows[follower]] - self.ops.start[follower])
         edges = (start[at], end[at], self.begin[position], self.end[position])
@@ -268,43 +270,39 @@ class _Device:
 
     @cached_property
     def _programs(self) -> tuple[list[str], Int64s]:
-        """Names of programs, and the program of each op (-1: not known)."""
+        """Names of programs, and the program of each op (_NOT_KNOWN among them)."""
         executions = self.ops.executions
         if executions is not None:
             names = [name for name, _ in executions.modules]
-            known = np.append(executions.key, -1)
-            return names, known[self.ops.execution]
+            return names, np.append(executions.key, _NOT_KNOWN)[self.ops.execution]
         facts = self._host.facts
         keys = sorted(
             {(fact.module, fact.program_id) for fact in facts if fact.module},
-            key=lambda key: (key[0], -1 if key[1] is None else key[1]),
+            key=lambda key: key[0],
         )
         at = {key: index for index, key in enumerate(keys)}
-        of_op = np.array([at.get((fact.module, fact.program_id), -1) for fact in facts], np.int64)
+        known = [at.get((fact.module, fact.program_id), _NOT_KNOWN) for fact in facts]
+        of_op = np.array(known, np.int64)
         return [name for name, _ in keys], of_op[self.ops.op]
 
     @cached_property
     def _seldom_run(self) -> NDArray[np.bool_]:
-        """For each program, and for -1, whether most usual steps do not run it."""
+        """For each program, and last for what is _NOT_KNOWN, whether most usual steps do not run
+        it."""
         names, program = self._programs
         step = self._step_of_op
         inside = (step >= 0) & self.usual[step] & (program >= 0)
         run, _, _ = unique_pairs(program[inside], step[inside])
-        seldom = counts_of(run, len(names) + 1) < SELDOM * self.usual.sum()
-        seldom[-1] = False
-        return seldom
+        seldom = counts_of(run, len(names)) < SELDOM * self.usual.sum()
+        return np.append(seldom & (len(names) > 1), False)
 
     def other_program(self, position: int) -> tuple[str, int]:
         """The program that the usual steps do not run and that takes longest, and how long such
         programs take: from the first to the last op of each row of them."""
         names, program = self._programs
-        if len(names) < 2:
-            return "", 0
         span = self.span(self.ops.start, position)
         here = np.arange(span.start, span.stop)
         is_other = self._seldom_run[program[here]]
-        if not is_other.any():
-            return "", 0
         edges = np.flatnonzero(np.diff(np.concatenate(([0], is_other.astype(np.int8), [0]))))
         length = 0
         for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
@@ -313,4 +311,4 @@ class _Device:
             length += stop - int(self.ops.start[row[0]])
         others = here[is_other]
         times = sum_by(program[others], self.ops.self_time[others], len(names))
-        return names[int(np.argmax(times))], length
+        return (names[int(np.argmax(times))] if length else ""), length

@@ -107,7 +107,7 @@ def _op_time(devices: Sequence[DeviceOps]) -> dict[Program, int]:
             totals[program] = totals.get(program, 0) + total
     ordered = sorted(
         (program for program, total in totals.items() if total > 0),
-        key=lambda program: (-totals[program], program[0], program[1] or 0),
+        key=lambda program: (-totals[program], program[0], program[1] is not None, program[1]),
     )
     return {program: totals[program] for program in ordered}
 

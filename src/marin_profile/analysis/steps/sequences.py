@@ -19,6 +19,7 @@ import numpy as np
 from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.executions import Executions, Program
 from marin_profile.analysis.steps.programs import Dominant, executions_of, shortest_cycle
+from marin_profile.analysis.steps.series import NO_STEP
 from marin_profile.base.columns import sum_by, unique_pairs
 from marin_profile.events.timeline import Int64s
 
@@ -97,13 +98,10 @@ def _ops_differ(device: DeviceOps, program: Program) -> bool:
     members = executions_of(device.executions, [program])[1:-1]
     if device.executions is None or len(members) < 2:
         return False
-    rank = np.full(len(device.executions.key) + 1, -1, np.int64)
-    rank[members] = np.arange(len(members))
-    own = rank[device.execution]
-    chosen = own >= 0
-    executions, ops, _ = unique_pairs(own[chosen], device.op[chosen])
-    sizes = np.bincount(executions)
-    return bool((sizes[sizes > 0] < len(np.unique(ops))).any())
+    chosen = np.isin(device.execution, members)
+    executions, ops, _ = unique_pairs(device.execution[chosen], device.op[chosen])
+    _, sizes = np.unique(executions, return_counts=True)
+    return bool((sizes < len(np.unique(ops))).any())
 
 
 def _cycle_starts(
@@ -141,27 +139,28 @@ def _first_in_cycle(run_starts: Int64s, length: int, start: Int64s, end: Int64s)
         return 0
     idle = start[run_starts] - end[run_starts - 1]
     total = sum_by(run_starts % length, idle, length)
-    places = sorted(set((run_starts % length).tolist()), key=lambda place: (-total[place], place))
-    return int(run_starts[run_starts % length == places[0]][0])
+    places = np.unique(run_starts % length)
+    longest = places[np.argmax(total[places])]
+    return int(run_starts[run_starts % length == longest][0])
 
 
 def steps_from(device: DeviceOps, starts: Int64s) -> Int64s:
     """For each op its step, where the executions `starts` begin the steps and all work up to the
-    next one belongs to them; -1 before the first. Nothing ends the last step: it has what every
-    step before it has (the first apart, which may be cut)."""
+    next one belongs to them; NO_STEP before the first. Nothing ends the last step: it has what
+    every step before it has (the first apart, which may be cut)."""
     executions = device.executions
     if executions is None or not len(starts):
-        return np.full(len(device.op), -1, np.int64)
+        return np.full(len(device.op), NO_STEP, np.int64)
     step_of: Int64s = np.searchsorted(starts, np.arange(len(executions.key)), side="right") - 1
     last = _last_step(executions.key, step_of, len(starts))
-    step_of[starts[-1] :] = -1
+    step_of[starts[-1] :] = NO_STEP
     step_of[last] = len(starts) - 1
-    step: Int64s = np.append(step_of, -1)[device.execution]
+    step: Int64s = step_of[device.execution]
     outside = np.flatnonzero(device.execution < 0)
     if len(outside):
         at = device.timeline.start[device.rows[outside]]
         own = np.searchsorted(executions.start[starts], at, side="right") - 1
-        step[outside] = np.where(at < executions.end[last].max(), own, -1)
+        step[outside] = np.where(at < executions.end[last].max(), own, NO_STEP)
     return step
 
 

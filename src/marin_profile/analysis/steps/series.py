@@ -11,6 +11,8 @@ from marin_profile.events.timeline import Int64s
 
 DEVICE_STEPS, ANNOTATION, MODULE, NONE = "device_steps", "annotation", "module", "none"
 Bools = NDArray[np.bool_]
+# The step of what belongs to none; as an index it is that of a last entry for such things.
+NO_STEP = -1
 
 
 @dataclass(frozen=True)

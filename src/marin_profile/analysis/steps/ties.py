@@ -26,6 +26,7 @@ from marin_profile.analysis.flows import steps_of_events
 from marin_profile.analysis.steps.annotations import Markers
 from marin_profile.analysis.steps.programs import dominant_program, executions_of
 from marin_profile.analysis.steps.sequences import steps_from
+from marin_profile.analysis.steps.series import NO_STEP
 from marin_profile.events.timeline import Int64s
 
 # A way that ties this share of the device work is good enough; else a less sure one that ties this
@@ -33,7 +34,7 @@ from marin_profile.events.timeline import Int64s
 LEAST_TIED = 0.5
 MUCH_MORE = 2
 
-StepOfOps = list[Int64s]  # per device the step of each op, -1 for none
+StepOfOps = list[Int64s]  # per device the step of each op, NO_STEP for none
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,9 @@ def _by_run_id(host: HostDevices, devices: list[DeviceOps], markers: Markers) ->
             return None
         own = ~has_ordinal | (ordinals == device.ordinal)
         launch = _find_first(run_ids[own], executions.run_id)
-        tied = executions.has_run_id & (launch >= 0)
-        step_of = np.where(tied, step[own][np.maximum(launch, 0)], -1) if own.any() else launch
-        step_of_op.append(np.append(step_of, -1)[device.execution])
+        step_of_launch = np.append(step[own], NO_STEP)[launch]
+        step_of = np.where(executions.has_run_id, step_of_launch, NO_STEP)
+        step_of_op.append(np.append(step_of, NO_STEP)[device.execution])
     return step_of_op if any((step >= 0).any() for step in step_of_op) else None
 
 
@@ -131,21 +132,20 @@ def _by_correlation(
         return None
     _, ids = timeline.correlation_id.find(rows)
     order = np.argsort(ids[chosen], kind="stable")
-    known, step_of_id = ids[chosen][order], step[chosen][order]
+    known, step_of_id = ids[chosen][order], np.append(step[chosen][order], NO_STEP)
     step_of_op = []
     for device in devices:
         found, own = timeline.correlation_id.find(device.rows)
         launch = _find_first(known, own)
-        step_of_op.append(np.where(found & (launch >= 0), step_of_id[launch], -1))
+        step_of_op.append(np.where(found, step_of_id[launch], NO_STEP))
     return step_of_op if any((step >= 0).any() for step in step_of_op) else None
 
 
 def _find_first(known: Int64s, wanted: Int64s) -> Int64s:
-    """Where ascending `known` first holds each of `wanted`, else -1."""
-    if not len(known):
-        return np.full(len(wanted), -1, np.int64)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[at] == wanted, at, -1)
+    """Where ascending `known` first holds each of `wanted`, else behind its last."""
+    at = np.searchsorted(known, wanted)
+    is_known = at < np.searchsorted(known, wanted, side="right")
+    return np.where(is_known, at, len(known))
 
 
 def _by_order(
@@ -154,7 +154,7 @@ def _by_order(
     dominant = dominant_program(devices)
     if dominant is None or markers.count == 1:
         return None
-    launched = by_run or [np.array(-1)] * len(devices)
+    launched = by_run or [np.array(NO_STEP)] * len(devices)
     step_of_op = []
     time = 0
     early = False
