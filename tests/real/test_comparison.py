@@ -105,7 +105,7 @@ def test_formats_of_one_capture_differ_by_nothing(traces):
     assert found.target.delta == 0.0
     assert found.attribution is not None
     assert all(row.delta == 0.0 for row in found.attribution.ops.rows)
-    assert {caveat.about for caveat in found.comparability.caveats} == {"hardware", "format"}
+    assert {caveat.about for caveat in found.comparability.caveats} == {"facts", "format"}
 
 
 def test_the_mean_period_is_the_target(traces):

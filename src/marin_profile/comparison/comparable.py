@@ -7,24 +7,33 @@ different run, commit or configuration is what a comparison is for, and no cavea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from marin_profile.comparison.model import Caveat, Comparability
-from marin_profile.facts.step_time import kept_steps
+from marin_profile.base.text import duration, plural
+from marin_profile.comparison.exact import plain_change
+from marin_profile.comparison.model import Caveat, Comparability, ScaledShapes
+from marin_profile.comparison.same_program import LEAST_COMMON, common_shares, scaled_shapes
+from marin_profile.facts.step_time import kept_steps, ordinal, step_length
 from marin_profile.schema import ProfileSummary
 
 # Two shares of coverage further apart than this see different parts of the program.
 COVERAGE_TOLERANCE = 0.05
 # A window this many times longer than the other averages over other things.
 LONGEST_RATIO = 2
+DEVICES_NAMED = 3
 
 
 def comparability(before: ProfileSummary, after: ProfileSummary) -> Comparability:
     digest = before.trace_provenance.trace_sha256
     same = digest is not None and digest == after.trace_provenance.trace_sha256
+    shapes = _scaled_shapes(before, after)
     caveats = [
         *_device_work(before, after),
+        *_program(before, after),
+        *_shapes(shapes),
         *_machines(before, after),
+        *_groups(before, after),
+        *_not_known(before, after),
         *_steps(before, after),
         *_bases(before, after),
         *_windows(before, after),
@@ -32,7 +41,12 @@ def comparability(before: ProfileSummary, after: ProfileSummary) -> Comparabilit
         *_coverage(before, after),
     ]
     blocked = any(caveat.severity == "blocking" for caveat in caveats)
-    return Comparability(same_capture=same, comparable=not same and not blocked, caveats=caveats)
+    return Comparability(
+        same_capture=same,
+        comparable=not same and not blocked,
+        caveats=caveats,
+        shapes=shapes,
+    )
 
 
 def _blocking(about: str, sentence: str) -> Caveat:
@@ -53,16 +67,59 @@ def _device_work(before: ProfileSummary, after: ProfileSummary) -> Iterator[Cave
             yield _blocking("host_only", f"The {side} profile shows no device work.")
 
 
+def _program(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
+    shares = common_shares(before, after)
+    if shares is not None and max(shares) < LEAST_COMMON:
+        yield _blocking(
+            "program",
+            "The two are of different programs; the share of op time whose ops the other side has "
+            f"too: {_pair(*(f'{share:.0%}' for share in shares))}.",
+        )
+
+
+def _scaled_shapes(before: ProfileSummary, after: ProfileSummary) -> ScaledShapes | None:
+    found = scaled_shapes(before, after)
+    steps = [_step_cost(summary) for summary in (before, after)]
+    if found is None or None in steps:
+        return found
+    each = [
+        step and round(step / size, 6)
+        for step, size in zip(steps, (found.before, found.after), strict=True)
+    ]
+    return found.model_copy(update={"per_element": plain_change(*each)})
+
+
+def _step_cost(summary: ProfileSummary) -> float | None:
+    """Microseconds: the target's step where there is one, else the mean."""
+    account, length = summary.step_account, step_length(summary)
+    if account is not None:
+        return account.total_duration / (account.steps * account.devices)
+    return length[1].mean if length else None
+
+
+def _shapes(found: ScaledShapes | None) -> Iterator[Caveat]:
+    """Blocking: the steps hold different amounts of work."""
+    if found is None:
+        return
+    which = f"{ordinal(found.dimension)} dimension"
+    noun = f"{which}, as a rule the batch," if found.dimension == 1 else which
+    sentence = (
+        f"The {noun} of most shapes differs: {_pair(found.before, found.after)} "
+        f"({found.share:.0%} of op time)"
+    )
+    each = found.per_element
+    if each is not None and each.relative is not None:
+        lengths = _pair(duration(each.before), duration(each.after))
+        sentence += f"; for each one in it a step takes {lengths} ({each.relative:+.1%})"
+    yield _blocking("shapes", f"{sentence}.")
+
+
 def _machines(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     one, two = before.run_metadata, after.run_metadata
-    for about, noun, b, a in (
-        ("hardware", "Hardware", one.hardware_type, two.hardware_type),
-        ("devices", "Number of devices", one.num_devices, two.num_devices),
-    ):
-        if b is None or a is None:
-            yield _note(about, f"{noun} is not known on both sides: {_pair(b, a)}.")
-        elif b != a:
-            yield _blocking(about, f"{noun} differs: {_pair(b, a)}.")
+    if _both_known_and_differ(one.hardware_type, two.hardware_type):
+        values = _pair(one.hardware_type, two.hardware_type)
+        yield _blocking("hardware", f"Hardware differs: {values}.")
+    yield from _devices(before, after)
     if before.step_account and after.step_account:
         kinds = before.step_account.device_kind, after.step_account.device_kind
         if kinds[0] != kinds[1]:
@@ -71,8 +128,73 @@ def _machines(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]
         ("hosts", "Number of hosts", one.num_hosts, two.num_hosts),
         ("topology", "Mesh or topology", one.mesh_or_topology, two.mesh_or_topology),
     ):
-        if b != a and b is not None and a is not None:
+        if _both_known_and_differ(b, a):
             yield _note(about, f"{noun} differs: {_pair(b, a)}.")
+
+
+def _devices(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
+    """Another number of them does another share of the work; if some were not captured, the
+    figures are means over the others."""
+    numbers = before.run_metadata.num_devices, after.run_metadata.num_devices
+    if _both_known_and_differ(*numbers):
+        yield _blocking("devices", f"Number of devices differs: {_pair(*numbers)}.")
+        return
+    captured = [{(row.host, row.device) for row in one.device_ledger} for one in (before, after)]
+    if not all(captured) or len(captured[0]) == len(captured[1]):
+        return
+    fewer, more = sorted(captured, key=len)
+    side = "before" if fewer is captured[0] else "after"
+    lacking = [" ".join(filter(None, device)) for device in sorted(more - fewer)]
+    numbers_captured = _pair(*map(len, captured))
+    yield _note(
+        "devices",
+        f"The {side} capture lacks {_some(lacking)}; devices captured: {numbers_captured}.",
+    )
+
+
+def _groups(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
+    """A note: another sharding of the same work may be the change that is judged."""
+    sides = [_group_sizes(summary) for summary in (before, after)]
+    differing = [
+        f"{kind} {_pair(*(_listed(side[kind]) for side in sides))}"
+        for kind in sorted(sides[0].keys() & sides[1].keys())
+        if sides[0][kind] != sides[1][kind]
+    ]
+    if differing:
+        yield _note("sharding", f"Who meets in collectives differs: {'; '.join(differing)}.")
+
+
+def _group_sizes(summary: ProfileSummary) -> dict[str, list[tuple[int, int | None]]]:
+    """Per kind of collective the sizes of its groups, and how many groups where that is known."""
+    found: dict[str, list[tuple[int, int | None]]] = {}
+    for row in summary.collectives:
+        if row.group_size is not None:
+            found.setdefault(row.collective, []).append((row.group_size, row.groups))
+    return {kind: sorted(rows, key=lambda row: row[0]) for kind, rows in found.items()}
+
+
+def _listed(groups: Sequence[tuple[int, int | None]]) -> str:
+    return " and ".join(
+        f"groups of {size}" if number is None else f"{plural(number, 'group')} of {size}"
+        for size, number in groups
+    )
+
+
+def _not_known(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
+    """Facts that one side lacks; of the machine also those that both lack."""
+    one, two = before.run_metadata, after.run_metadata
+    found = [
+        f"{noun} ({_pair(b, a)})" if (b, a) != (None, None) else noun
+        for noun, b, a, is_needed in (
+            ("hardware", one.hardware_type, two.hardware_type, True),
+            ("number of devices", one.num_devices, two.num_devices, True),
+            ("configuration", one.config_hash, two.config_hash, False),
+            ("commit", one.git_sha, two.git_sha, False),
+        )
+        if (b is None) != (a is None) or (is_needed and b is None)
+    ]
+    if found:
+        yield _note("facts", f"Not known on both sides: {', '.join(found)}.")
 
 
 def _steps(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
@@ -162,6 +284,16 @@ def _coverage(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]
     if len(one.empty_devices) != len(two.empty_devices):
         empty = _pair(len(one.empty_devices), len(two.empty_devices))
         yield _note("coverage", f"Number of devices without events differs: {empty}.")
+
+
+def _both_known_and_differ(before: object, after: object) -> bool:
+    return before is not None and after is not None and before != after
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:DEVICES_NAMED])
+    more = len(names) - DEVICES_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _pair(before: object, after: object) -> str:

@@ -18,6 +18,15 @@ from marin_profile.schema import Record, canonical_json
 COMPARISON_SCHEMA = "profile_comparison.v1"
 
 
+class Change(Record):
+    """One figure before and after."""
+
+    before: float | None = None
+    after: float | None = None
+    delta: float | None = None
+    relative: float | None = None
+
+
 class ComparedCapture(Record):
     """What is known of one of the two captures. `kept_steps`: how many the figures rest on."""
 
@@ -47,6 +56,17 @@ class Caveat(Record):
     sentence: str
 
 
+class ScaledShapes(Record):
+    """What most shapes differ in: the size of their `dimension`, counted from 1 from the left, in
+    ops with at least `share` of the op time. `per_element`: the time of a step by that size."""
+
+    dimension: int
+    before: int
+    after: int
+    share: float
+    per_element: Change | None = None
+
+
 class Comparability(Record):
     """`same_capture`: both summaries are of the same bytes. `comparable`: they are not, and no
     caveat is blocking. In JSON the caveats are called `doubts`."""
@@ -54,19 +74,11 @@ class Comparability(Record):
     same_capture: bool
     comparable: bool
     caveats: list[Caveat] = Field(default_factory=list, alias="doubts")
+    shapes: ScaledShapes | None = None
 
     @property
     def blocking(self) -> list[Caveat]:
         return [caveat for caveat in self.caveats if caveat.severity == "blocking"]
-
-
-class Change(Record):
-    """One figure before and after."""
-
-    before: float | None = None
-    after: float | None = None
-    delta: float | None = None
-    relative: float | None = None
 
 
 class Target(Change):
