@@ -2,15 +2,16 @@
 
 Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer-python PYTHON]
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
+       python scripts/bench.py sequential [--runs 100000] [--seed 1]
        python scripts/bench.py callback [--captures 4]
        python scripts/bench.py repeats [--captures 40] [--keep DIR]
 
-`verdict` is described in bench_verdict.py, `callback` in bench_callback.py, `repeats` in
-bench_repeats.py. `summarize` gives wall seconds, peak RSS and ratios within one run. Its inputs
-repeat the real TPU v6e capture (MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time; they are made once and
-kept in the cache folder. Each figure is a whole process, files in the page cache and compiled code
-on disk (one unmeasured run first), the best of --repeat runs. --peer-python names an interpreter
-that has marin-core installed: its time and memory stand beside ours.
+`verdict` is described in bench_verdict.py, and so on. `summarize`, here, gives wall seconds, peak
+RSS and ratios within one run. Its inputs repeat the real TPU v6e capture
+(MARIN_PROFILE_TRACES/tpu_v6e_4dev) in time; they are made once and kept in the cache folder. Each
+figure is a whole process, files in the page cache and compiled code on disk (one unmeasured run
+first), the best of --repeat runs. --peer-python names an interpreter that has marin-core installed:
+its time and memory stand beside ours.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pathlib import Path
 
 import bench_callback
 import bench_repeats
+import bench_sequential
 import bench_verdict
 
 from marin_profile.readers.protobuf import (
@@ -67,6 +69,9 @@ def main() -> None:
     verdict = verbs.add_parser("verdict", help="simulated false alarms, power and coverage")
     bench_verdict.add_arguments(verdict)
     verdict.set_defaults(run=bench_verdict.bench_verdict)
+    sequential = verbs.add_parser("sequential", help="simulated looks after every pair")
+    bench_sequential.add_arguments(sequential)
+    sequential.set_defaults(run=bench_sequential.bench_sequential)
     callback = verbs.add_parser("callback", help="what a training notices of its callback")
     bench_callback.add_arguments(callback)
     callback.set_defaults(run=bench_callback.bench_callback)
