@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders_xspace import US, Space
-from marin_profile.analysis.steps.account import EXECUTION
+from marin_profile.analysis.steps.account import EXECUTION, PERIODS, AccountWindows
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,62 @@ def test_the_launch_of_a_lone_step_is_before_its_first_and_after_its_last_op(fir
         (last[1] - first[0]) * US,
         launch * US,
     )
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 6])
+def test_several_kept_steps_are_accounted_by_their_periods(count):
+    """Steps of 100 us; the first is warm-up. The second device begins 5 us later."""
+    space = Space()
+    for ordinal in range(2):
+        tpu = space.tpu(ordinal)
+        for step in range(count):
+            tpu.step(step, 100 * step, 99).op("fusion.1", 100 * step + 5 * ordinal, 60)
+    last = 100 * (count - 1)
+    windows = ((100 * US, last * US), (105 * US, (last + 5) * US))
+    part = space.analyse()
+    assert part.account == AccountWindows(PERIODS, count - 2, windows)
+    assert [device.account.launch for device in part.devices if device.account] == [None, None]
+
+
+def test_a_device_without_part_in_a_lone_step_has_no_window():
+    """The first three steps are warm-up, of which the second device runs the second one only."""
+    space = Space()
+    for ordinal, steps in enumerate((range(4), (1,), range(4))):
+        tpu = space.tpu(ordinal)
+        for step in steps:
+            tpu.step(step, 100 * step, 99).op("fusion.1", 100 * step + ordinal, 60)
+    windows = ((300 * US, 360 * US), None, (302 * US, 362 * US))
+    assert space.analyse(warmup_steps=3).account == AccountWindows(EXECUTION, 1, windows)
+
+
+def test_without_kept_steps_there_are_no_windows():
+    space = Space()
+    space.gpu(0).kernel("k", 0, 5)
+    assert space.analyse().account is None
+
+
+def test_a_lone_step_without_executions_has_no_launch():
+    space = Space()
+    tpu = space.tpu(0)
+    for step in range(2):
+        tpu.step(step, 100 * step, 99).op("fusion.1", 100 * step, 60)
+    (device,) = space.analyse().devices
+    assert device.account is not None
+    assert device.account.launch is None
+
+
+@pytest.mark.parametrize("outside", ["first", "last"])
+def test_a_lone_step_that_begins_or_ends_outside_of_executions_has_no_launch(outside):
+    space = Space()
+    tpu = space.tpu(0)
+    for step in range(2):
+        at = 200 * step
+        tpu.step(step, at, 150).module("jit_f(1)", at + 30, 40, run_id=step)
+        tpu.op("fusion.1", at + (5 if outside == "first" else 30), 10)
+        tpu.op("dot.2", at + (60 if outside == "first" else 80), 10)
+    (device,) = space.analyse().devices
+    assert device.account is not None
+    assert device.account.launch is None
 
 
 def test_of_several_executions_the_first_begins_and_the_last_ends_the_step():

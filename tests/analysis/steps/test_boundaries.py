@@ -237,11 +237,12 @@ def test_without_ids_a_device_before_its_markers_is_tied_by_order_and_told():
 # --- cut steps ---------------------------------------------------------------------------------
 
 
-def executions(*kept: range, ops: int = 9) -> Space:
-    """Execution k begins at 100 k ms and runs `kept[k]` of its ops of 10 ms."""
+def executions(*kept: range, ops: int = 9, backwards: bool = False) -> Space:
+    """Execution k begins at 100 k ms and runs `kept[k]` of its ops of 10 ms. `backwards`: the file
+    has the last one first."""
     space = Space()
     tpu = space.tpu(0)
-    for index, own in enumerate(kept):
+    for index, own in sorted(enumerate(kept), reverse=backwards, key=lambda one: one[0]):
         at = 100 * MS * index
         tpu.module("jit_step(1)", at + 10 * MS * own.start, 10 * MS * len(own))
         for number in own:
@@ -310,10 +311,14 @@ def test_work_of_no_step_does_not_make_a_cut_step_whole():
     assert series.cut.tolist() == [False, False, False, True]
 
 
-def test_two_steps_are_held_to_each_other():
-    assert steps(executions(range(5, 9), range(9))).cut.tolist() == [True, False]
-    assert steps(executions(range(9), range(3))).cut.tolist() == [False, True]
-    both = steps(executions(range(5, 9), range(5)))
+@pytest.mark.parametrize("backwards", [False, True])
+def test_two_steps_are_held_to_each_other(backwards):
+    def held(*kept: range) -> StepSeries:
+        return steps(executions(*kept, backwards=backwards))
+
+    assert held(range(5, 9), range(9)).cut.tolist() == [True, False]
+    assert held(range(9), range(3)).cut.tolist() == [False, True]
+    both = held(range(5, 9), range(5))
     assert both.cut.tolist() == [True, True]
     assert (both.whole, both.window(1), both.periods(1)) == (range(1, 1), None, ([], 0))
 
@@ -377,6 +382,23 @@ def test_a_last_step_without_its_second_execution_is_cut():
     assert steps(space).cut.tolist() == [False, False, False, True]
 
 
+@pytest.mark.parametrize(("count", "is_cut"), [(3, False), (4, True)])
+@pytest.mark.parametrize("edge", [0, -1])
+def test_two_steps_between_show_that_an_edge_lacks_an_execution(count, is_cut, edge):
+    """All executions run the same op: the first (the last) step has one, the others two."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(count):
+        at = 100 * MS * index
+        tpu.step(index, at, 90 * MS)
+        for place in range(1 if index == edge % count else 2):
+            tpu.module("jit_f(1)", at + 40 * MS * place, 30 * MS)
+            tpu.op("fusion.1", at + 40 * MS * place, 30 * MS)
+    wanted = [False] * count
+    wanted[edge] = is_cut
+    assert steps(space).cut.tolist() == wanted
+
+
 # --- what must be named ------------------------------------------------------------------------
 
 
@@ -423,7 +445,7 @@ def test_steps_without_work_and_an_op_longer_than_all_of_them_are_named():
     assert [one.candidate_id for one in summary.optimization_candidates] == ["op-longer-than-steps"]
 
 
-@pytest.mark.parametrize(("with_work", "count"), [(3, 10), (2, 4), (1, 2)])
+@pytest.mark.parametrize(("with_work", "count"), [(3, 10), (4, 10), (2, 4), (1, 2)])
 def test_steps_of_a_device_that_lags_behind_the_markers_are_kept(with_work, count):
     """The capture ends before the device has come to the others."""
     space = Space()
@@ -434,6 +456,27 @@ def test_steps_of_a_device_that_lags_behind_the_markers_are_kept(with_work, coun
     series = steps(space)
     assert (series.too_few, series.whole) == (False, range(with_work))
     assert f"{count - with_work} of {count} steps have no device work" in series.doubts[0]
+
+
+@pytest.mark.parametrize(
+    ("idle", "named"),
+    [(8, "1, 2, 3, 4, 5, 6, 7, 8."), (9, "1, 2, 3, 4, 5, 6, 7, 8 and 1 more."),
+     (20, "1, 2, 3, 4, 5, 6, 7, 8 and 12 more.")],
+)  # fmt: skip
+def test_of_many_steps_without_work_the_first_are_named(idle, named):
+    space = Space()
+    host = space.host()
+    for number in range(idle + 3):
+        at = 100 * number
+        is_idle = 0 < number <= idle
+        step(host, number, (at, at + 10), *([] if is_idle else [(at + 5, at + 60)]))
+    series = steps(space)
+    assert series.without_work == idle
+    assert (
+        f"{idle} of {idle + 3} steps have no device work in the capture and are left out: "
+        in (series.doubts[0])
+    )
+    assert series.doubts[0].endswith(named)
 
 
 def test_an_op_that_outlasts_the_markers_is_named_where_one_step_has_all_the_work():
@@ -497,16 +540,20 @@ def test_numbers_two_apart_are_the_stride_not_a_gap():
     assert series.periods(0) == ([(0, 400 * MS * US)], 4)
 
 
-def test_a_first_step_that_begins_like_only_the_second_is_not_cut():
-    """Steps begin in two ways; the first lacks an op that those between have."""
+@pytest.mark.parametrize("like", [1, 2, 3])
+@pytest.mark.parametrize("edge", ["first", "last"])
+def test_an_edge_that_begins_or_ends_like_only_one_step_between_is_not_cut(edge, like):
+    """Steps begin in two ways; the first lacks an op that those between have. And the other way
+    round: the last step ends like only one of them."""
     space = Space()
     tpu = space.tpu(0)
-    for index, names in enumerate((["x", "z"], ["x", "a", "z"], ["a", "z"], ["a", "z"])):
-        at = 100 * MS * index
+    for index in range(5):
+        names = ["x", "z"] if index == 0 else ["x", "a", "z"] if index == like else ["a", "z"]
+        at = 100 * MS * (index if edge == "first" else 4 - index)
         tpu.module("jit_step(1)", at, 90 * MS)
-        for place, name in enumerate(names):
+        for place, name in enumerate(names if edge == "first" else names[::-1]):
             tpu.op(name, at + 10 * MS * place, 10 * MS)
-    assert steps(space).cut.tolist() == [False] * 4
+    assert steps(space).cut.tolist() == [False] * 5
 
 
 def test_the_first_and_the_last_op_of_each_step():

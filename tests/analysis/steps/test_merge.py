@@ -3,7 +3,9 @@
 import pytest
 
 from builders_xspace import US, Space, summarize_spaces, summary_of
-from marin_profile.analysis.steps.merge import merge_steps
+from marin_profile.analysis.host import HostPart
+from marin_profile.analysis.steps.merge import MergedSteps, merge_steps, shared_steps
+from marin_profile.analysis.steps.series import LongOp, SharedSteps
 
 
 def host_space(
@@ -30,6 +32,8 @@ def test_one_host_by_hand():
     assert [step.start for step in merged.steps] == [0, 100 * US, 200 * US]
     assert [step.kept for step in merged.steps] == [False, True, True]
     assert (merged.source, merged.warmup_ignored, merged.linked) == ("device_steps", 1, True)
+    assert (merged.annotation, merged.notes) == (None, ())
+    assert (merged.without_work, merged.long_op) == (0, None)
 
 
 def test_times_count_from_the_first_op():
@@ -101,6 +105,47 @@ def marked(lengths: dict[int, int]) -> Space:
 
 
 @pytest.mark.parametrize("turned", [False, True])
+def test_hosts_whose_steps_have_numbers_of_different_sources_meet_by_position(turned):
+    """Steps 5, 6, 7 of the Steps line, and 6, 7, 8 of markers."""
+    one = host_space(range(5, 8), (80,)).analyse()
+    other = marked({6: 20, 7: 20, 8: 20}).analyse()
+    merged = merge_steps([other, one] if turned else [one, other])
+    assert [step.number for step in merged.steps] == ([6, 7, 8] if turned else [5, 6, 7])
+    assert [step.duration for step in merged.steps] == [50 * US] * 3
+    assert merged.notes[0] == (
+        "Hosts name their steps in different ways: steps are matched by position."
+    )
+
+
+def test_hosts_whose_numbers_start_again_meet_by_position():
+    """0, 1, 0 on one host, where markers of another thread stand in between, and 0, 1, 2."""
+    again = Space()
+    tpu, host = again.tpu(0), again.host()
+    for place, number in enumerate((0, 1, 0)):
+        at = 100 + 100 * place
+        host.marker(number, at - 20, 15)
+        host.call("Execute", at - 15, 5, run_id=place)
+        tpu.module("jit_f(1)", at, 10, run_id=place).op("fusion.1", at, 10)
+    merged = merge_steps([again.analyse(), marked({0: 20, 1: 20, 2: 20}).analyse()])
+    assert [step.number for step in merged.steps] == [0, 1, 0]
+    assert [step.duration for step in merged.steps] == [15 * US] * 3
+
+
+def test_the_most_steps_without_work_and_the_longest_op_of_any_host():
+    parts = []
+    for idle, length in ((1, 500), (2, 700), (0, 300)):
+        space = marked(dict.fromkeys(range(6), 60))
+        host, tpu = space.planes[1], space.planes[0]
+        for number in range(6, 6 + idle):
+            host.event("python", "train", 80 + 100 * number, 15, step_num=number, _r=1)
+        tpu.op(f"sort.{length}", 10_000, length)
+        parts.append(space.analyse())
+    merged = merge_steps(parts)
+    assert merged.without_work == 2
+    assert merged.long_op == LongOp("sort.700", "/device:TPU:0", 700 * US, 7)
+
+
+@pytest.mark.parametrize("turned", [False, True])
 def test_hosts_that_ran_the_steps_in_another_order_meet_by_number(turned):
     parts = [
         marked({1: 10, 2: 20, 3: 30, 4: 40}).analyse(host="a"),
@@ -118,7 +163,12 @@ def test_a_host_without_steps_has_no_say():
     other.gpu(0).kernel("k", 0, 5)
     merged = merge_steps([other.analyse(), host_space(range(3), (80,)).analyse()])
     assert [step.duration for step in merged.steps] == [80 * US] * 3
-    assert merge_steps([other.analyse()]).source == "none"
+    none = MergedSteps(
+        source="none", annotation=None, linked=False, warmup_ignored=0, steps=(), notes=(),
+        mean_period=None, whole_periods=0, without_work=0, long_op=None,
+    )  # fmt: skip
+    assert merge_steps([other.analyse()]) == none
+    assert merge_steps([]) == none
 
 
 def uneven(lengths: list[int], *, numbers: list[int] | None = None, devices: int = 1) -> Space:
@@ -214,23 +264,90 @@ def test_a_step_that_is_cut_on_one_host_is_cut_on_all(cut, tmp_path):
     assert [step.period for step in steps] == [100, 100, 100, None]
 
 
+def process(
+    began: int, begin: int, *, host: str = "vm-0", numbered: bool = False, steps: int = 3
+) -> HostPart:
+    """A process that begins to profile at `began`, and whose device works from `begin` on for 40 us
+    of each 100."""
+    space = Space(host).environment(10**18 + began * 1000, 10**18 + 10**6)
+    space.host().call("start", 0, 5)
+    tpu = space.tpu(0)
+    for step in range(steps):
+        at = begin - began + 100 * step
+        if numbered:
+            tpu.step(step, at, 90)
+        tpu.module("jit_f(1)", at, 40).op("fusion.1", at, 40)
+    return space.analyse(host=f"{host} {began} {begin}")
+
+
+@pytest.mark.parametrize("steps", [2, 3])
 @pytest.mark.parametrize(
     ("early", "later", "path"), [(30, 50, 90), (180, -50, 90), (30, 99, 139), (30, 100, 40)]
 )
-def test_processes_of_one_clock_meet_less_than_a_period_apart(early, later, path):
-    """Steps without numbers, busy 40 us of 100. The second process begins to profile `early` us
-    before the first one, and works `later` us after it."""
-    parts = []
-    for began, begin in ((0, 0), (-early, later)):
-        space = Space("vm-0").environment(10**18 + began * 1000, 10**18 + 10**6)
-        space.host().call("start", 0, 5)
-        tpu = space.tpu(0)
+def test_processes_of_one_clock_meet_less_than_a_period_apart(early, later, path, steps):
+    """Steps without numbers. The second process begins to profile `early` us before the first one,
+    and works `later` us after it."""
+    merged = merge_steps([process(0, 0, steps=steps), process(-early, later, steps=steps)])
+    assert [step.critical_path for step in merged.steps] == [path * US] * steps
+    lacks = [note for note in merged.notes if "no clock that is known to be common" in note]
+    assert len(lacks) == (path == 40)
+
+
+def test_numbered_steps_of_processes_meet_however_far_apart_they_are():
+    merged = merge_steps([process(0, 0, numbered=True), process(-30, 250, numbered=True)])
+    assert [step.critical_path for step in merged.steps] == [290 * US] * 3
+
+
+def test_of_three_processes_each_meets_the_first_that_it_can():
+    """The second is on another machine, whatever the order."""
+    parts = [process(0, 0), process(-30, 10, host="vm-1"), process(-30, 50)]
+    for order in ([0, 1, 2], [1, 0, 2], [2, 1, 0]):
+        merged = merge_steps([parts[at] for at in order])
+        assert [step.critical_path for step in merged.steps] == [90 * US] * 3
+        assert not any("no clock" in note for note in merged.notes)
+
+
+def test_the_path_of_one_process_is_on_the_device_clock():
+    """Both begin at once on the event clock, the second one 2 us later by the devices' own."""
+    space = Space()
+    for ordinal in range(2):
+        tpu = space.tpu(ordinal, device_clock_shift=1_000 + 2 * ordinal)
         for step in range(3):
-            at = begin - began + 100 * step
+            at = 100 * step
             tpu.module("jit_f(1)", at, 40).op("fusion.1", at, 40)
-        parts.append(space.analyse(host=f"rank {-began}"))
-    merged = merge_steps(parts)
-    assert [step.critical_path for step in merged.steps] == [path * US] * 3
+    merged = merge_steps([space.analyse()])
+    assert [step.critical_path for step in merged.steps] == [42 * US] * 3
+
+
+def test_a_lone_whole_step_before_a_cut_one_has_a_mean_period():
+    """The first is warm-up, the last one lacks its second op."""
+    space = Space()
+    tpu = space.tpu(0)
+    for step in range(3):
+        at = 100 * step
+        tpu.module("jit_f(1)", at, 80).op("fusion.1", at, 30)
+        if step < 2:
+            tpu.op("fusion.2", at + 40, 40)
+    merged = merge_steps([space.analyse()])
+    assert [step.kept for step in merged.steps] == [False, True, False]
+    assert (merged.mean_period, merged.whole_periods) == (100 * US, 1)
+
+
+def test_the_steps_that_hosts_share():
+    """None where a host has no others, with the same ones cut."""
+    a = host_space(range(5, 9), (80,)).analyse(host="a")
+    b = host_space(range(6, 10), (90,)).analyse(host="b")
+    some = SharedSteps((1, 2, 3), (False,) * 3), SharedSteps((0, 1, 2), (False,) * 3)
+    assert shared_steps([a, b]) == list(some)
+    other = Space()
+    other.gpu(0).kernel("k", 0, 5)
+    assert shared_steps([a, other.analyse()]) == [None] * 2
+    assert shared_steps([other.analyse()]) == [None]
+    whole = cut_at_the_end("a", False).analyse(host="a")
+    cut = cut_at_the_end("b", True).analyse(host="b")
+    shared = SharedSteps((0, 1, 2, 3), (False, False, False, True))
+    assert shared_steps([whole, cut]) == [shared, None]
+    assert shared_steps([cut, whole]) == [None, shared]
 
 
 def test_per_step_figures_take_the_fewest_periods_of_the_hosts():

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from builders_xspace import Space
-from marin_profile.analysis.steps.programs import Dominant, dominant_program
+from marin_profile.analysis.steps.programs import (
+    LONGEST_CYCLE,
+    Dominant,
+    dominant_program,
+    shortest_cycle,
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "length"),
+    [
+        ([], None),
+        ([7, 7], None),
+        ([7, 7, 7], 1),
+        ([1, 1, 2, 2], None),
+        ([2, 2, 1, 1], None),
+        ([1, 2, 1, 2, 1, 2], 2),
+        ([1, 2, 1, 2, 1], None),
+        ([1, 2, 1, 2, 1, 2, 1], 2),
+        ([1, 2, 1, 2, 1, 2, 2], None),
+        ([1, 1, 2] * 3, 3),
+        (list(range(LONGEST_CYCLE)) * 3, LONGEST_CYCLE),
+        (list(range(LONGEST_CYCLE + 1)) * 3, None),
+    ],
+)
+def test_the_shortest_cycle_is_seen_three_times(key, length):
+    assert shortest_cycle(np.array(key, np.int64)) == length
 
 
 @pytest.mark.parametrize("name", ["jit_a", "jit_b", "jit_c"])
 def test_a_program_has_its_id_where_others_have_its_name(name):
     times = {("jit_a", 1): 50, ("jit_a", 2): 40, ("jit_b", 3): 30, ("jit_b", 4): 20}
     dominant = Dominant((("jit_a", 1),), {**times, ("jit_c", 5): 10})
+    assert (dominant.name, dominant.label) == ("jit_a", "jit_a(1)")
     labels = {"jit_a": "jit_a(1)", "jit_b": "jit_b(4)", "jit_c": "jit_c"}
     programs = {"jit_a": 1, "jit_b": 4, "jit_c": 5}
     assert dominant.label_of((name, programs[name])) == labels[name]
@@ -27,3 +55,16 @@ def test_programs_of_one_op_time_are_in_order_of_name_and_id():
     dominant = dominant_program(space.devices().main)
     assert dominant is not None
     assert list(dominant.op_time) == [("jit_c", 2), ("jit_a", 9), ("jit_a", 10), ("jit_b", 1)]
+
+
+def test_shares_of_the_op_time():
+    """Of 1,000 ps; the last program has less than 1 %."""
+    times = {("a", 1): 600, ("b", 2): 200, ("b", 3): 151, ("c", 4): 40, ("d", 5): 9}
+    dominant = Dominant((("b", 2), ("b", 3)), times)
+    assert dominant.label == "b"
+    assert dominant.others == [("a", 1), ("c", 4), ("d", 5)]
+    assert dominant.lasting == [("a", 1), ("b", 2), ("b", 3), ("c", 4)]
+    assert dominant.share_of(dominant.programs) == 0.351
+    assert dominant.listed(dominant.others) == "a 60 %, c 4 %, d 1 %"
+    assert dominant.listed(list(times)) == "a 60 %, b(2) 20 %, b(3) 15 % and 2 more"
+    assert Dominant((("a", 1),), {("a", 1): 99, ("b", 2): 1}).lasting == [("a", 1), ("b", 2)]

@@ -93,8 +93,14 @@ def test_without_ids_programs_go_by_name_and_a_warning_says_where_their_ops_diff
     assert "jit__lambda differ in their ops" in doubt
 
 
+def test_without_ids_two_executions_between_the_edges_are_held_to_each_other():
+    (doubt,) = json_executions("x", "add.1", "multiply.1", "y").doubts
+    assert "jit__lambda differ in their ops" in doubt
+
+
 def test_without_ids_like_executions_give_no_warning():
     # The first and the last may be cut.
+    assert json_executions("x", "add.1", "y").doubts == ()
     assert json_executions("x", "add.1", "add.1", "add.1", "y").doubts == ()
 
 
@@ -112,6 +118,18 @@ def test_a_function_compiled_for_several_shapes_is_one_series(shapes):
     series = steps(space)
     assert lasting(series) == ([100.0 * step for step in range(8)], [50.0] * 8)
     assert any("3 programs are called jit_train" in doubt for doubt in series.doubts)
+
+
+def test_two_programs_of_one_name_and_like_ops_that_alternate_are_two():
+    """Of 50 and of 30 ms: a step is an execution of both."""
+    space = Space()
+    tpu = space.tpu(0)
+    for place, (shape, length) in enumerate([(1, 10), (2, 6)] * 4):
+        at = 100 * MS * place
+        tpu.module(f"jit_train({shape})", at, 5 * length * MS)
+        for index in range(5):
+            tpu.op(f"fusion.{index}", at + length * MS * index, length * MS)
+    assert lasting(steps(space))[0] == [0, 200, 400, 600]
 
 
 def test_programs_of_one_name_with_other_ops_are_two_in_any_order():
@@ -205,6 +223,16 @@ def test_what_follows_the_last_step_is_its_own_only_if_every_step_has_it():
     series = steps(sequence("talta" + "lta" + "ltaleee", lengths={"t": 40.0}))
     # t a l: 60 ms each; the last one has its a and l too, and no e.
     assert lasting(series) == ([0, 60, 120, 180], [60, 60, 60, 60])
+
+
+@pytest.mark.parametrize(
+    ("letters", "durations"),
+    [("tltl", [50, 50]), ("ttltl", [40, 50, 50]), ("tlttl", [50, 40, 40]), ("tlle", [40])],
+)
+def test_the_last_of_few_steps_has_what_those_before_it_have(letters, durations):
+    """Of two steps what the first has; of three what the second has, for the first may be cut; a
+    lone one its first execution only."""
+    assert lasting(steps(sequence(letters, lengths={"t": 40.0})))[1] == durations
 
 
 def test_the_order_in_the_file_does_not_matter():

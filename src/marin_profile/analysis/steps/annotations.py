@@ -27,6 +27,11 @@ class Markers:
     def count(self) -> int:
         return len(self.numbers)
 
+    @property
+    def is_lone(self) -> bool:
+        """One step only: the annotation may stand around a whole program, or inside jit."""
+        return self.count == 1
+
 
 def find_markers(timeline: Timeline) -> list[Markers]:
     """All annotations, those with the most steps first, ties by name."""

@@ -75,9 +75,9 @@ def _without_ties(
         f"The annotation {markers.name!r} occurs once and does not contain the devices' work (it "
         "was probably set while tracing, inside jit): it marks no steps."
         for markers in found
-        if markers.count == 1
+        if markers.is_lone
     ]
-    found = [markers for markers in found if markers.count > 1]
+    found = [markers for markers in found if not markers.is_lone]
     if not found:
         return None
     if dominant_program(devices) is not None:

@@ -138,10 +138,10 @@ def _mean_period(
 ) -> tuple[float | None, int]:
     """Over the whole periods of the kept steps: the median of the devices' means, and how many
     periods they are."""
-    first = kept.index(True) if True in kept else len(kept)
     means: list[float] = []
     counts: list[int] = []
-    if first < len(kept) - 1:
+    if True in kept[:-1]:
+        first = kept.index(True)
         for part, positions in zip(parts, chosen, strict=True):
             cut = tuple(part.steps.cut[list(positions)].tolist())
             windows, count = part.steps.only(SharedSteps(tuple(positions), cut)).periods(first)

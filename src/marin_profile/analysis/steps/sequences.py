@@ -96,8 +96,6 @@ def _doubt_names(devices: Sequence[DeviceOps], dominant: Dominant, doubts: list[
 def _ops_differ(device: DeviceOps, program: Program) -> bool:
     """Whether two executions, the first and the last of the capture apart, ran different ops."""
     members = executions_of(device.executions, [program])[1:-1]
-    if device.executions is None or len(members) < 2:
-        return False
     chosen = np.isin(device.execution, members)
     executions, ops, _ = unique_pairs(device.execution[chosen], device.op[chosen])
     _, sizes = np.unique(executions, return_counts=True)
@@ -120,7 +118,7 @@ def _cycle_starts(
     if length is None:
         return None
     is_dominant = key == index_of[first_of]
-    run_starts = np.flatnonzero(is_dominant[1:] & ~is_dominant[:-1]) + 1
+    run_starts = np.flatnonzero(is_dominant[1:] > is_dominant[:-1]) + 1
     first = _first_in_cycle(run_starts, length, executions.start[members], executions.end[members])
     cycle = tuple(program_of[index] for index in key[first : first + length].tolist())
     repeated = {program for program in cycle if cycle.count(program) > 1}

@@ -91,11 +91,9 @@ class StepSeries:
     @property
     def whole(self) -> range:
         """The positions of the steps that may be kept: only the first and the last may be cut."""
-        if self.too_few:
+        if self.too_few or not self.count:
             return range(0)
-        first = int(self.count > 0 and bool(self.cut[0]))
-        last = int(self.count > first and bool(self.cut[-1]))
-        return range(first, self.count - last)
+        return range(int(self.cut[0]), self.count - int(self.cut[-1]))
 
     def window(self, first: int) -> tuple[int, int] | None:
         """From the earliest boundary of step `first` to the latest end of the last whole step."""
@@ -103,10 +101,9 @@ class StepSeries:
             return None
         kept = slice(first, self.whole.stop)
         present = self.present[:, kept]
-        start, end = self.boundary[:, kept][present], self.end[:, kept][present]
-        if not len(start) or int(end.max()) <= int(start.min()):
-            return None
-        return int(start.min()), int(end.max())
+        start = int(self.boundary[:, kept][present].min())
+        end = int(self.end[:, kept][present].max())
+        return (start, end) if start < end else None
 
     def periods(self, first: int) -> tuple[list[tuple[int, int]], int]:
         """Per device the whole periods from step `first` on, and how many they are: from its
@@ -131,14 +128,13 @@ class StepSeries:
         """Steps from `first` to the last one, missing numbers counted."""
         between = self.count - 1 - first
         numbers = [number for number in self.numbers[first:] if number is not None]
-        if len(numbers) <= between:
+        if not numbers:
             return between
         distances = np.diff(numbers)
-        values, counts = np.unique(distances, return_counts=True)
-        stride = int(values[np.argmax(counts)])
-        total = numbers[-1] - numbers[0]
-        is_regular = stride > 0 and (distances > 0).all() and total % stride == 0
-        return total // stride if is_regular else between
+        if (distances <= 0).any():
+            return between
+        passed, rest = divmod(numbers[-1] - numbers[0], _commonest(distances))
+        return between if rest else passed
 
     @property
     def spans(self) -> tuple[Int64s, Int64s, Bools]:
@@ -157,18 +153,22 @@ class StepSeries:
         """(n,) whether the next step is the very next one, by the commonest distance of numbers."""
         known = np.zeros(self.count, np.bool_)
         numbers = [number for number in self.numbers if number is not None]
-        if len(numbers) < self.count:
+        if not numbers:
             known[:-1] = True
-        elif self.count > 1:
-            distances = np.diff(numbers)
-            values, counts = np.unique(distances, return_counts=True)
-            known[:-1] = distances == values[np.argmax(counts)]
+        elif len(distances := np.diff(numbers)):
+            known[:-1] = distances == _commonest(distances)
         return known
 
     def period(self) -> NDArray[np.float64]:
         """(d, n) boundary to next boundary, NaN where one of them is not known."""
         begin, end, known = self.spans
         return np.where(known, end - begin, np.nan)
+
+
+def _commonest(distances: Int64s) -> int:
+    """Ties: the least."""
+    values, counts = np.unique(distances, return_counts=True)
+    return int(values[np.argmax(counts)])
 
 
 def known_medians(values: NDArray[np.float64]) -> list[float | None]:

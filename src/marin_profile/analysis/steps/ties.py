@@ -73,7 +73,7 @@ def _by_launch(
         rows = host.host_rows(host.timeline.correlation_id.rows)
         step = steps_of_events(host.timeline, markers.spans, rows)
         by_run = _by_correlation(host, devices, rows, step)
-    if by_run is None or (markers.count == 1 and not _holds_all_executions(devices, by_run)):
+    if by_run is None or (markers.is_lone and not _holds_all_executions(devices, by_run)):
         return None
     return TiedWork(markers, by_run, _time(devices, by_run))
 
@@ -152,7 +152,7 @@ def _by_order(
     host: HostDevices, devices: list[DeviceOps], markers: Markers, by_run: StepOfOps | None
 ) -> TiedWork | None:
     dominant = dominant_program(devices)
-    if dominant is None or markers.count == 1:
+    if dominant is None or markers.is_lone:
         return None
     launched = by_run or [np.array(NO_STEP)] * len(devices)
     step_of_op = []
@@ -188,7 +188,7 @@ def _executions_per_marker(start: Int64s, markers: Int64s) -> tuple[int, int]:
 def _by_launch_time(
     host: HostDevices, devices: list[DeviceOps], markers: Markers, by_run: StepOfOps | None
 ) -> TiedWork | None:
-    if markers.count == 1:
+    if markers.is_lone:
         return None
     timeline = host.timeline
     rows = host.host_rows(timeline.correlation_id.rows)
@@ -203,6 +203,6 @@ def _by_launch_time(
         return TiedWork(markers, step_of_op, _time(devices, step_of_op))
     for own in step_of_op:
         per_step = np.bincount(own[own >= 0], minlength=markers.count)[1:]
-        if not (per_step == per_step[0]).all():
+        if np.ptp(per_step):
             return None
     return TiedWork(markers, step_of_op, _time(devices, step_of_op))
