@@ -118,3 +118,15 @@ def test_the_mean_period_is_the_target(traces):
     assert summary.step_time.period is not None
     # The summary's period is a median over devices, the target a mean.
     assert found.target.before == pytest.approx(summary.step_time.period.mean, rel=0.02)
+
+
+@pytest.mark.parametrize("capture", [V6E, CPU8, VLLM_BEFORE])
+def test_a_capture_and_itself(traces, capture):
+    """Sameness, and no other doubt than that which one side alone gives."""
+    summary = summarize(traces / capture)
+    found = compare(summary, summary)
+    assert found.comparability.same_capture
+    assert found.comparability.blocking == []
+    assert found.comparability.shapes is None
+    assert {caveat.about for caveat in found.comparability.caveats} <= {"facts", "window"}
+    assert found.devices == []

@@ -16,6 +16,7 @@ from marin_profile.comparison.deltas import (
     inclusive_region_changes,
     step_changes,
 )
+from marin_profile.comparison.devices import device_changes
 from marin_profile.comparison.exact import change_fields, plain_change
 from marin_profile.comparison.model import (
     Caveat,
@@ -40,6 +41,7 @@ def compare(before: ProfileSummary, after: ProfileSummary, *, top_k: int = 10) -
         before=_side(before),
         after=_side(after),
         comparability=comparability(before, after),
+        devices=device_changes([before], [after]),
         step_time=step_changes(before, after),
         bandwidth=bandwidth_changes(before, after),
         units=UNITS,

@@ -213,6 +213,22 @@ class GapChange(Change):
     after_count: float | None = None
 
 
+class DeviceChange(Change):
+    """A device, or a host (`device` is None; the mean over its devices), that changed otherwise
+    than the others; per step of it. before, after and delta are those of `term`, the first in which
+    it stands out (communication without waiting for others); `beyond_others`: its delta less the
+    median one (of two, the other's); `z`: its modified z-score, None of two. `wait_caused`: what
+    another device waits for it in a step."""
+
+    host: str
+    device: str | None = None
+    term: str
+    beyond_others: float
+    z: float | None = None
+    terms: dict[str, Change]
+    wait_caused: Change | None = None
+
+
 class Comparison(Record):
     """The whole comparison. Without a `target` (`cannot_attribute` says why) there is no
     attribution, and lists that need it are empty."""
@@ -224,6 +240,7 @@ class Comparison(Record):
     target: Target | None = None
     cannot_attribute: str | None = None
     attribution: Attribution | None = None
+    devices: list[DeviceChange] = Field(default_factory=list)
     step_time: list[StepChange] = Field(default_factory=list)
     regions: list[InclusiveRegionChange] = Field(default_factory=list)
     total_regions: int = 0

@@ -29,6 +29,7 @@ from marin_profile.comparison.model import (
     SplitRow,
 )
 from marin_profile.events.classify import COLLECTIVES
+from marin_profile.reports.devices import accounting_device, device_table
 
 NOT_PRESENT = "not present"
 ROWS_NAMED = 3
@@ -49,6 +50,7 @@ def comparison_sections(comparison: Comparison) -> list[str]:
     sections = [
         ("Can they be compared?", _comparability(comparison)),
         ("Where the change is: device time", _split(comparison, "ledger", "term")),
+        ("Devices that changed otherwise than the others", device_table(comparison)),
         ("Where the change is: regions", _split(comparison, "regions", "region")),
         ("Where the change is: ops", _ops(comparison)),
         ("Where the change is: op families", _split(comparison, "families", "family")),
@@ -65,7 +67,11 @@ def comparison_sections(comparison: Comparison) -> list[str]:
 
 
 def comparison_headline(comparison: Comparison) -> str:
-    """One sentence of plain text: what changed and by how much."""
+    """What changed and by how much, as plain text; and the device that accounts for it."""
+    return " ".join(filter(None, (_headline(comparison), accounting_device(comparison))))
+
+
+def _headline(comparison: Comparison) -> str:
     if comparison.comparability.same_capture:
         return (
             "Same capture: both summaries are of the same bytes; differences in "
