@@ -109,7 +109,7 @@ def checks(
     ]
     if change.collective is not None:
         collective = max(compared["collectives"], key=lambda row: abs(row["exposed"]["delta"]))
-        added = op["after_ops"][0] if op["after_ops"] else {"category": None, "scope": ""}
+        added = op["after_op"] or {"category": None, "scope": ""}
         lines += [
             (f"op {op['name']} comes first", added["category"] == change.collective),
             (f"its scope is {added['scope']}", change.region in added["scope"]),

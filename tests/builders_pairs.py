@@ -9,7 +9,7 @@ Per step of 100 us and device, the step's ops in us from its start (a 2 us launc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from builders_xspace import Space, Tpu, summary_of
@@ -59,12 +59,15 @@ def capture(
     shuffle: int | None = None,
     warmup_steps: int = 1,
     first: float = 0,
+    on_device: Mapping[int, Iterable[Work]] | None = None,
 ) -> ProfileSummary:
-    """All devices but the first start a microsecond late."""
+    """All devices but the first start a microsecond late. `on_device`: what devices do that do not
+    do the same."""
     space = Space()
-    program = list(program)
+    everywhere = list(program)
     for ordinal in range(devices):
         tpu = space.tpu(ordinal)
+        program = list((on_device or {}).get(ordinal, everywhere))
         for step in range(steps):
             begin = first + min(ordinal, 1) + step * period
             longest = max(work.start + work.length for work in program)

@@ -3,8 +3,8 @@
 Contract
 * The folder is complete or absent: it is written under a hidden name next to its place, then
   renamed. An existing bundle is replaced; a folder with anything else is an error, and stays.
-* Of several captures a side, the one with the median step time is compared op by op; all of them
-  are judged.
+* All captures of a side are judged and compared. Of several after the change, advice is from the
+  one with the median step time.
 * Same inputs, same bytes: nothing in it depends on the time or place of writing.
 """
 
@@ -58,8 +58,8 @@ def make_bundle(
 ) -> Bundle:
     """Compare and judge. Raises what `track` and `compare` raise."""
     tracked = track(before, after, thresholds, label=label, history=history)
-    chosen = [_median_capture(side) for side in (before, after)]
-    comparison = compare(before[chosen[0]], after[chosen[1]], top_k=top_k)
+    comparison = compare(before, after, top_k=top_k)
+    advised = _median_capture(after)
     files: dict[str, str] = {}
     for name, side in (("before", before), ("after", after)):
         for at, summary in enumerate(side):
@@ -69,9 +69,9 @@ def make_bundle(
     files[COMPARE_FILE] = comparison.to_json()
     files[TRACK_FILE] = tracked.assessment.to_json()
     files[COMPARE_REPORT_FILE] = render_change(
-        tracked.assessment, comparison, after[chosen[1]], note=_compared(before, after, chosen)
+        tracked.assessment, comparison, after[advised], note=_advised(advised, len(after))
     )
-    files[MANIFEST_FILE] = canonical_json(_manifest(tracked, chosen, before, after, files))
+    files[MANIFEST_FILE] = canonical_json(_manifest(tracked, before, after, files))
     return Bundle(tracked, comparison, files)
 
 
@@ -156,21 +156,17 @@ def _median_capture(side: Sequence[ProfileSummary]) -> int:
     return known[(len(known) - 1) // 2][1] if known else 0
 
 
-def _compared(
-    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary], chosen: Sequence[int]
-) -> str | None:
-    """Which captures are compared op by op, where there was a choice."""
-    if len(before) == len(after) == 1:
+def _advised(at: int, captures: int) -> str | None:
+    """Which capture the advice is from, where there was a choice."""
+    if captures == 1:
         return None
     return (
-        f"Compared op by op are the captures of median step time: before {chosen[0] + 1} of "
-        f"{len(before)}, after {chosen[1] + 1} of {len(after)}."
+        f"What to try next is from the capture of median step time: after {at + 1} of {captures}."
     )
 
 
 def _manifest(
     tracked: Tracked,
-    chosen: Sequence[int],
     before: Sequence[ProfileSummary],
     after: Sequence[ProfileSummary],
     files: Mapping[str, str],
@@ -187,7 +183,6 @@ def _manifest(
         "doubts": list(tracked.caveats),
         "before": [_source(summary) for summary in before],
         "after": [_source(summary) for summary in after],
-        "compared": {"before": chosen[0] + 1, "after": chosen[1] + 1},
         "files": {
             name: {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text.encode())}
             for name, text in sorted(files.items())

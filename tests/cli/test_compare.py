@@ -46,6 +46,15 @@ def test_json_is_the_default(call, before, after):
     assert json.loads(result.stdout)["schema_version"] == "profile_comparison.v1"
 
 
+def test_several_captures_a_side(call, before, after, tmp_path):
+    again = written(tmp_path / "again.json", known(capture(steps=6), "c"))
+    result = call("compare", "--before", before, "--before", again, "--after", after)
+    assert result.exit_code == 0
+    expected = compare([BEFORE, known(capture(steps=6), "c")], [AFTER])
+    assert result.stdout == expected.to_json()
+    assert len(json.loads(result.stdout)["before"]) == 2
+
+
 def test_markdown_to_a_file(call, before, after, tmp_path):
     target = tmp_path / "new/compare.md"
     result = call(

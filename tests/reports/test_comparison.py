@@ -39,21 +39,25 @@ def test_the_answer_comes_first(slower):
         "# Comparison",
         "",
         "**A step takes 7.00 us longer on each device (+7.0 %): 100.00 us before, 107.00 us after "
-        "(mean over devices, 3 steps against 3).**",
+        "(mean over devices, 3 steps against 3); the typical (median) step takes 7.00 us longer "
+        "(+7.0 %).**",
         "",
         "Device time: `exposed_communication` +7.00 us.",
         "",
         "Regions: <code>jit(step)=&gt;layers=&gt;a&#96;&#124;&lt;b&gt;</code> +7.00 us.",
         "",
-        "Ops: `all-reduce` (only after) +7.00 us.",
+        "Ops: `all-reduce` (added) +7.00 us.",
+        "",
+        "The intervals of the step and its device time are from step to step within one capture a "
+        "side: what differs from run to run takes two captures or more on each side.",
     ]
 
 
 def test_a_collective_is_named_as_such():
     more = Work("psum_invariant", 9, 90, 7, "all-reduce", "jit(step)/loss/psum")
     text = render_comparison(compare(BEFORE, another(capture(with_work(more), period=107))))
-    assert "Ops: `psum_invariant` (all-reduce, only after) +7.00 us." in text
-    assert "| `psum_invariant` (all-reduce) | only after |" in text
+    assert "Ops: `psum_invariant` (all-reduce, added) +7.00 us." in text
+    assert "| `psum_invariant` (all-reduce) | added |" in text
 
 
 def test_the_largest_part_is_named_first_and_small_ones_not_at_all():
@@ -67,10 +71,9 @@ def test_the_largest_part_is_named_first_and_small_ones_not_at_all():
 
 def test_what_is_not_there_is_not_zero(slower):
     text = render_comparison(slower)
-    (row,) = [line for line in text.splitlines() if line.startswith("| `all-reduce` | only after")]
-    assert "not present before, 7.00 us after." in text
+    (row,) = [line for line in text.splitlines() if line.startswith("| `all-reduce` | added")]
     assert "| not present | 7.00 us | +7.00 us | n/a | +100.0 % |" in row
-    assert "+7.00 us has no partner on the other side" in text
+    assert "All ops: added +7.00 us." in text
 
 
 def test_no_name_is_markup(slower):
@@ -84,8 +87,8 @@ def test_no_name_is_markup(slower):
 def test_equal_captures(slower):
     found = compare(BEFORE, another(capture(renumber=lambda number: number + 1)))
     assert comparison_headline(found) == (
-        "A step takes as long as before on each device: 100.00 us before, 100.00 us after (3 steps "
-        "against 3)."
+        "A step takes as long as before on each device: 100.00 us before, 100.00 us after (mean "
+        "over devices, 3 steps against 3); the typical (median) step takes as long as before."
     )
     assert "Yes, without caveats." in render_comparison(found)
 
@@ -124,6 +127,74 @@ def test_lists_say_what_they_leave_out(slower):
     assert "| (others) |" in text
     assert "rows left out." in text
     assert "regions left out." in text
+
+
+def numbered(summary: ProfileSummary, number: int) -> ProfileSummary:
+    provenance = summary.trace_provenance.model_copy(update={"trace_sha256": f"{number:064}"})
+    return hardware(summary.model_copy(update={"trace_provenance": provenance}))
+
+
+@pytest.fixture(scope="module")
+def repeated() -> Comparison:
+    """Two captures a side: 7 us of new all-reduce, and idle times of 32 and 34 us on both sides."""
+    sides = [
+        [numbered(capture(work, period=period + more), 10 * at + more) for more in (0, 2)]
+        for at, (work, period) in enumerate([(PROGRAM, 100), (with_work(EXTRA), 107)], start=1)
+    ]
+    return compare(*sides)
+
+
+def test_several_captures_give_intervals_and_noise_is_one_line(repeated):
+    """The step: means of 101 and 108, an error of 1 on each side, 2 degrees of freedom: 7 +-
+    4.3027 x sqrt(2) = 6.08."""
+    text = render_comparison(repeated)
+    answer = text.split("\n## ", 1)[0].splitlines()
+    assert answer[2] == (
+        "**A step takes 7.00 us longer on each device (+6.9 %; 95 %: +915.13 ns to +13.08 us): "
+        "101.00 us before, 108.00 us after (mean over devices, 2 captures with 6 steps against 2 "
+        "with 6); the typical (median) step takes 7.00 us longer (+6.9 %).**"
+    )
+    assert "Device time: `exposed_communication` +7.00 us." in answer
+    assert "run to run" not in text
+    ledger = text.split("## Where the change is: device time")[1].split("\n## ")[0]
+    assert [line for line in ledger.splitlines() if line.startswith("| ")][2:] == [
+        "| `exposed_communication` | 10.00 us | 17.00 us | +7.00 us | +7.00 us to +7.00 us | "
+        "+70.0 % | +100.0 % |",
+        "| (not told from noise: 4 rows) | 91.00 us | 91.00 us | 0 us |  | +0.0 % | +0.0 % |",
+    ]
+
+
+def test_facts_of_several_captures_stand_side_by_side(repeated):
+    text = render_comparison(repeated)
+    assert "| steps kept | `4` | `4` |" in text
+    assert "| sha256 | `000000000000` | `000000000000` |" in text
+    assert "Yes, without caveats." in text
+
+
+def test_rows_that_are_cut_are_not_noise(repeated):
+    """Of two told rows one is listed; the other and the noise are a line each."""
+    slower = changed("fusion", 2, length=21)
+    more = [numbered(capture([*slower, EXTRA], period=107 + at), 30 + at) for at in (0, 2)]
+    before = [numbered(capture(period=100 + at), 40 + at) for at in (0, 2)]
+    text = render_comparison(compare(before, more, top_k=1))
+    ops = text.split("## Where the change is: ops")[1].split("\n## ")[0]
+    rows = [line.split(" | ") for line in ops.splitlines() if line.startswith("| ")][2:]
+    assert [(row[0], row[8]) for row in rows] == [
+        ("| `all-reduce`", "+7.00 us"),
+        ("| (others)", "+1.00 us"),
+        ("| (not told from noise: 9 rows)", "-1.00 us"),
+    ]
+
+
+def test_nothing_but_noise_names_nothing():
+    sides = [
+        [numbered(capture(period=period + at), 10 * period + at) for at in (0, 10)]
+        for period in (100, 101)
+    ]
+    answer = render_comparison(compare(*sides)).split("\n## ", 1)[0]
+    assert "**No change is told from noise: a step takes 1.00 us longer on each device" in answer
+    assert "\nDevice time: nothing is told from noise.\n" in answer
+    assert "\nOps: nothing is told from noise.\n" in answer
 
 
 def test_same_comparison_same_text(slower):

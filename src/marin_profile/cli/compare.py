@@ -1,4 +1,4 @@
-"""`marin-profile compare`: two summaries -> what changed, and what accounts for it."""
+"""`marin-profile compare`: summaries before and after -> what changed, and what accounts for it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ OBJECTED = 1
 
 
 @click.command(cls=Verb)
-@click.option("--before", metavar="F", help="The summary before: a file or an fsspec URL.")
-@click.option("--after", metavar="F", help="The summary after.")
+@click.option(
+    "--before",
+    metavar="F",
+    multiple=True,
+    help="A summary before: a file or an fsspec URL; repeat it for repeats.",
+)
+@click.option("--after", metavar="F", multiple=True, help="A summary after; repeatable.")
 @click.option(
     "--strict-provenance",
     is_flag=True,
@@ -31,21 +36,22 @@ OBJECTED = 1
 @click.pass_context
 def command(
     ctx: click.Context,
-    before: str | None,
-    after: str | None,
+    before: tuple[str, ...],
+    after: tuple[str, ...],
     strict_provenance: bool,
     top_k: int,
     output_format: str,
     output: str | None,
 ) -> None:
-    """Compare two summaries: what changed per step and device, and which ops and regions account
-    for it."""
-    if before is None or after is None:
-        raise UsageError("Name the two summaries to compare with --before and --after.")
+    """Compare summaries: what changed per step and device, and which ops and regions account for
+    it. Several captures a side show what is more than noise."""
+    if not before or not after:
+        raise UsageError("Name the summaries to compare with --before and --after.")
     from marin_profile.comparison import compare
     from marin_profile.schema import load_summary
 
-    found = compare(load_summary(before), load_summary(after), top_k=top_k)
+    one, two = ([load_summary(named) for named in side] for side in (before, after))
+    found = compare(one, two, top_k=top_k)
     if output_format == "md":
         from marin_profile.reports.comparison import render_comparison
 

@@ -1,25 +1,31 @@
-"""Two summaries -> one Comparison: can they be compared, what changed, and what accounts for it.
+"""Summaries before and after -> one Comparison: can they be compared, what changed, and why.
 
-Contract: a pure function of the two summaries; same summaries, same bytes. Figures are per step and
-device, so that one more step in the window, other op numbers or other module hashes change nothing.
+Contract: a pure function of the summaries; same summaries, same bytes. Figures are per step and
+device, so that one more step in the window, other op numbers or other module hashes change nothing;
+of several captures a side they are the mean over captures, each counting alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from marin_profile.base.errors import UsageError
 from marin_profile.comparison.account import SideAccount, side_accounts
-from marin_profile.comparison.attribution import attribute
+from marin_profile.comparison.attribution import Sides, attribute, inclusive_region_changes
+from marin_profile.comparison.captures import comparability_of_all
 from marin_profile.comparison.comparable import comparability
 from marin_profile.comparison.deltas import (
     bandwidth_changes,
     collective_changes,
     gap_changes,
-    inclusive_region_changes,
+    plain_mean,
     step_changes,
 )
 from marin_profile.comparison.devices import device_changes
 from marin_profile.comparison.exact import change_fields, plain_change
 from marin_profile.comparison.model import (
     Caveat,
+    Change,
     Comparability,
     ComparedCapture,
     Comparison,
@@ -31,40 +37,53 @@ from marin_profile.schema import ProfileSummary
 UNITS = {"durations": "us per step and device", "counts": "per step and device", "gbps": "GB/s"}
 
 
-def compare(before: ProfileSummary, after: ProfileSummary, *, top_k: int = 10) -> Comparison:
-    """What changed from `before` to `after`; lists of ops, regions, families and gaps hold `top_k`
-    rows at most.
+def compare(
+    before: ProfileSummary | Sequence[ProfileSummary],
+    after: ProfileSummary | Sequence[ProfileSummary],
+    *,
+    top_k: int = 10,
+) -> Comparison:
+    """What changed from `before` to `after`, each one summary or several repeats; lists of ops,
+    regions, families and gaps hold `top_k` rows at most.
 
-    Raises BrokenInputError where a summary contradicts itself.
+    Raises UsageError without a summary on each side, BrokenInputError where a summary contradicts
+    itself.
     """
+    one, two = _several(before), _several(after)
+    if not one or not two:
+        raise UsageError("A comparison takes at least one summary before and one after.")
     found = Comparison(
-        before=_side(before),
-        after=_side(after),
-        comparability=comparability(before, after),
-        devices=device_changes([before], [after]),
-        step_time=step_changes(before, after),
-        bandwidth=bandwidth_changes(before, after),
+        before=[_capture(summary) for summary in one],
+        after=[_capture(summary) for summary in two],
+        comparability=comparability_of_all(one, two),
+        devices=device_changes(one, two),
+        step_time=step_changes(one, two),
+        bandwidth=bandwidth_changes(one, two),
         units=UNITS,
     )
-    accounts = side_accounts(before, after)
+    accounts = side_accounts(one, two)
     if isinstance(accounts, str):
         return found.model_copy(update={"cannot_attribute": accounts})
-    one, two = accounts
-    regions, gaps = inclusive_region_changes(one, two), gap_changes(one, two)
+    sides = Sides(*accounts)
+    regions, gaps = inclusive_region_changes(sides), gap_changes(*accounts)
     return found.model_copy(
         update={
-            "target": _target(one, two),
-            "attribution": attribute(one, two, top_k),
+            "target": _target(sides),
+            "attribution": attribute(sides, top_k),
             "regions": regions[:top_k],
             "total_regions": len(regions),
-            "collectives": collective_changes(one, two),
+            "collectives": collective_changes(*accounts),
             "gaps": gaps[:top_k],
             "total_gaps": len(gaps),
         }
     )
 
 
-def _side(summary: ProfileSummary) -> ComparedCapture:
+def _several(side: ProfileSummary | Sequence[ProfileSummary]) -> list[ProfileSummary]:
+    return [side] if isinstance(side, ProfileSummary) else list(side)
+
+
+def _capture(summary: ProfileSummary) -> ComparedCapture:
     run, capture = summary.run_metadata, summary.capture
     return ComparedCapture(
         source_path=summary.source_path,
@@ -85,22 +104,44 @@ def _side(summary: ProfileSummary) -> ComparedCapture:
     )
 
 
-def _target(before: SideAccount, after: SideAccount) -> Target:
-    lengths = [step_length(side.summary) for side in (before, after)]
-    one, two = lengths
-    same_measure = one is not None and two is not None and one[0] == two[0]
-    bases = sorted({before.account.basis, after.account.basis})
+def _target(sides: Sides) -> Target:
+    accounts = (sides.before, sides.after)
+    bases = sorted({one.account.basis for side in accounts for one in side.captures})
+    judged = sides.judged_total()
+    measure, median = _typical(*accounts)
     return Target(
         basis=", ".join(bases),
-        launch_included=before.launch,
-        before_steps=before.account.steps,
-        after_steps=after.account.steps,
-        before_devices=before.account.devices,
-        after_devices=after.account.devices,
-        median_measure=one[0] if one and same_measure else None,
-        median=plain_change(one[1].median, two[1].median) if one and two and same_measure else None,
-        **change_fields(before.total, after.total),
+        launch_included=sides.launch,
+        before_captures=sides.before.num_captures,
+        after_captures=sides.after.num_captures,
+        before_steps=_steps(sides.before),
+        after_steps=_steps(sides.after),
+        before_devices=_devices(sides.before),
+        after_devices=_devices(sides.after),
+        median_measure=measure,
+        median=median,
+        interval=judged.interval,
+        noise=judged.noise,
+        **change_fields(sides.before.total, sides.after.total),
     )
+
+
+def _steps(side: SideAccount) -> int:
+    return sum(one.account.steps for one in side.captures)
+
+
+def _devices(side: SideAccount) -> int:
+    return max(one.account.devices for one in side.captures)
+
+
+def _typical(before: SideAccount, after: SideAccount) -> tuple[str | None, Change | None]:
+    """The measure of the typical step and its change, where all captures have the same."""
+    lengths = [[step_length(one.summary) for one in side.captures] for side in (before, after)]
+    measures = {length[0] if length else None for side in lengths for length in side}
+    if len(measures) != 1 or None in measures:
+        return None, None
+    medians = [plain_mean(length[1].median for length in side if length) for side in lengths]
+    return measures.pop(), plain_change(*medians)
 
 
 __all__ = ["Caveat", "Comparability", "Comparison", "comparability", "compare"]

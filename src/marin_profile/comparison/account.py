@@ -1,27 +1,33 @@
-"""The step account of one side as exact picoseconds per step and device.
+"""The step accounts of one side's captures as exact picoseconds per step and device.
 
-Contract: the parts (owned times and idle and launch) sum to the total, or the summary is refused.
+Contract: of each capture the parts (owned times and idle and launch) sum to the total, or the
+summary is refused. Ops are those of all captures of the side: one that some of them lack takes no
+time there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.comparison.exact import picoseconds
-from marin_profile.comparison.matching import OpTime
+from marin_profile.comparison.matching import OpTime, op_key
+from marin_profile.comparison.noise import Times, mean
 from marin_profile.facts.step_time import kept_steps
 from marin_profile.schema import REMAINDER, OpGroup, ProfileSummary, StepAccount
 
 TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle", "launch")
+PERIODS = "periods"
 # Beyond 2**53 ps doubles cannot hold whole picoseconds.
 TOLERANCE = Fraction(1, 1_000_000_000)
 
 
 @dataclass(frozen=True)
-class SideAccount:
-    """`launch`: whether the account's launch counts, which it does where both sides have it."""
+class CaptureAccount:
+    """`launch`: whether the account's launch counts, which it does where all captures have it."""
 
     summary: ProfileSummary
     account: StepAccount
@@ -35,7 +41,7 @@ class SideAccount:
     def divisor(self) -> int:
         return self.account.steps * self.account.devices
 
-    @property
+    @cached_property
     def total(self) -> Fraction:
         return sum((self.term(name) for name in TERMS), Fraction(0))
 
@@ -45,19 +51,11 @@ class SideAccount:
             value = 0.0
         return self.per_step(value)
 
-    @property
+    @cached_property
     def groups(self) -> list[OpGroup]:
         """The op groups that take part in the steps."""
         return [
             group for group in self.summary.op_groups if group.owned_duration or group.account_count
-        ]
-
-    @property
-    def ops(self) -> list[OpTime]:
-        return [
-            OpTime(group, self.owned(group))
-            for group in self.groups
-            if group.canonical_name != REMAINDER
         ]
 
     @property
@@ -78,23 +76,90 @@ class SideAccount:
                 f"step_account has {float(busy) / 1e6:.6f}; summarize the profile again."
             )
 
+    def step_terms(self) -> dict[str, list[float]]:
+        """The ledger terms of each whole period, picoseconds per device; empty where the summary
+        does not hold them. Idle is what the others leave of the period."""
+        terms: dict[str, list[float]] = {name: [] for name in TERMS if name != "launch"}
+        for step in self.summary.step_time.steps:
+            if not step.kept or step.period is None or step.ledger is None:
+                continue
+            busy = {
+                name: picoseconds(getattr(step.ledger, f"{name}_duration")) / self.account.devices
+                for name in terms
+                if name != "idle"
+            }
+            busy["idle"] = picoseconds(step.period) - sum(busy.values())
+            for name, value in busy.items():
+                terms[name].append(value)
+        return terms if terms["idle"] and self.account.basis == PERIODS else {}
+
+
+@dataclass(frozen=True)
+class SideAccount:
+    """All captures of one side."""
+
+    captures: tuple[CaptureAccount, ...]
+
+    @property
+    def num_captures(self) -> int:
+        return len(self.captures)
+
+    def times(self, of: Callable[[CaptureAccount], Fraction]) -> Times:
+        return tuple(map(of, self.captures))
+
+    @cached_property
+    def totals(self) -> Times:
+        return self.times(lambda one: one.total)
+
+    @property
+    def total(self) -> Fraction:
+        return mean(self.totals)
+
+    def term(self, name: str) -> Times:
+        return self.times(lambda one: one.term(name))
+
+    @property
+    def remainder(self) -> Times | None:
+        left = self.times(lambda one: one.remainder)
+        return left if any(left) else None
+
+    @cached_property
+    def ops(self) -> list[OpTime]:
+        found: dict[tuple[str, ...], list[tuple[int, OpGroup]]] = {}
+        for at, one in enumerate(self.captures):
+            for group in one.groups:
+                if group.canonical_name != REMAINDER:
+                    found.setdefault(op_key(group), []).append((at, group))
+        return [self._op(found[key]) for key in sorted(found)]
+
+    def _op(self, members: Sequence[tuple[int, OpGroup]]) -> OpTime:
+        times = [Fraction(0)] * self.num_captures
+        counts = []
+        for at, group in members:
+            times[at] += self.captures[at].owned(group)
+            if group.account_count is not None:
+                counts.append(Fraction(group.account_count, self.captures[at].divisor))
+        count = sum(counts, Fraction(0)) / self.num_captures if counts else None
+        return OpTime(members[0][1], tuple(times), count)
+
 
 def side_accounts(
-    before: ProfileSummary, after: ProfileSummary
+    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]
 ) -> tuple[SideAccount, SideAccount] | str:
     """Both sides, or a sentence on why steps cannot be compared."""
-    for name, summary in (("before", before), ("after", after)):
-        if summary.step_account is None:
-            why = "it holds none" if kept_steps(summary) else "it shows no steps"
-            return (
-                f"The {name} summary has no step account ({why}), so there is no cost of a step to "
-                "split; capture whole steps, and summarize with this version."
-            )
-    left, right = before.step_account, after.step_account
-    assert left is not None
-    assert right is not None
-    launch = left.launch_duration is not None and right.launch_duration is not None
-    one, two = SideAccount(before, left, launch), SideAccount(after, right, launch)
-    one.check("before")
-    two.check("after")
-    return one, two
+    accounts = []
+    for name, side in (("before", before), ("after", after)):
+        for at, summary in enumerate(side):
+            called = name if len(side) == 1 else f"{name} {at + 1}"
+            if summary.step_account is None:
+                why = "it holds none" if kept_steps(summary) else "it shows no steps"
+                return (
+                    f"The {called} summary has no step account ({why}), so there is no cost of a "
+                    "step to split; capture whole steps, and summarize with this version."
+                )
+            accounts.append((called, summary, summary.step_account))
+    launch = all(account.launch_duration is not None for _, _, account in accounts)
+    made = [CaptureAccount(summary, account, launch) for _, summary, account in accounts]
+    for one, (called, _, _) in zip(made, accounts, strict=True):
+        one.check(called)
+    return SideAccount(tuple(made[: len(before)])), SideAccount(tuple(made[len(before) :]))

@@ -1,17 +1,19 @@
 """The change of the target, split over ledger terms, families, regions and ops.
 
 The target is the time that one step takes on one device: the mean over whole periods and devices;
-of one step the mean over devices of its execution. Every instant of it belongs to one op or is idle
-(or launch), so that each split's deltas sum to the target's, exactly: rows are rounded to whole
-picoseconds such that they do.
+of one step the mean over devices of its execution; of several captures the mean over them. Every
+instant of it belongs to one op or is idle (or launch), so that each split's deltas sum to the
+target's, exactly: rows are rounded to whole picoseconds such that they do.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, Literal, TypeVar
 
 from marin_profile.comparison.account import TERMS, SideAccount
 from marin_profile.comparison.exact import (
@@ -24,253 +26,426 @@ from marin_profile.comparison.exact import (
 from marin_profile.comparison.matching import (
     ONLY_AFTER,
     ONLY_BEFORE,
-    SAME_KIND,
     OpMatch,
     OpTime,
+    Path,
     match_ops,
-    total_time,
 )
 from marin_profile.comparison.model import (
     Attribution,
+    GrossChange,
+    InclusiveRegionChange,
     OpChange,
     OpSide,
     OpSplit,
     RegionChange,
     RegionSplit,
+    Rename,
     Split,
     SplitRow,
 )
-from marin_profile.comparison.regions import RegionTime, compared_times
-from marin_profile.events.classify import (
-    GROUP_COMMUNICATION,
-    GROUP_COMPUTE,
-    GROUP_TRANSFER,
-    GROUP_UNKNOWN,
-    kind_group,
+from marin_profile.comparison.noise import (
+    Judged,
+    RowTimes,
+    Spread,
+    Times,
+    judge,
+    judge_captures,
+    mean,
+    of_steps,
 )
+from marin_profile.comparison.regions import (
+    ITSELF,
+    Gross,
+    RegionTime,
+    elsewhere,
+    fewest_regions,
+    inclusive_times,
+    own_times,
+)
+from marin_profile.comparison.renames import Renames, find_renames
 from marin_profile.events.scopes import SEPARATOR
 
-IDLE_ROW, LAUNCH_ROW, NO_SCOPE_ROW, REST_ROW, OTHERS_ROW = (
+IDLE_ROW, LAUNCH_ROW, NO_SCOPE_ROW, REST_ROW, OTHERS_ROW, NOISE_ROW, ELSEWHERE_ROW = (
     "(idle)",
     "(launch)",
     "(no scope)",
     "(rest)",
     "(others)",
+    "(not told from noise)",
+    "(other regions)",
 )
 NO_FAMILY_ROW = "(no family)"
-MOST_OPS = 5
-TERM_OF_GROUP = {
-    GROUP_COMPUTE: "compute",
-    GROUP_COMMUNICATION: "communication",
-    GROUP_TRANSFER: "transfers",
-    GROUP_UNKNOWN: "unattributed ops",
-}
+ARROW = " -> "
 
-BeforeAfter = tuple[Fraction | None, Fraction | None]
 R = TypeVar("R", bound=SplitRow)
 
 
-def attribute(before: SideAccount, after: SideAccount, top_k: int) -> Attribution:
+@dataclass(frozen=True)
+class Sides:
+    """Both sides, and what is matched between them."""
+
+    before: SideAccount
+    after: SideAccount
+
+    @property
+    def captures(self) -> tuple[int, int]:
+        return self.before.num_captures, self.after.num_captures
+
+    @property
+    def delta(self) -> Fraction:
+        return self.after.total - self.before.total
+
+    @property
+    def total(self) -> RowTimes:
+        return RowTimes(self.before.totals, self.after.totals)
+
+    @property
+    def launch(self) -> bool:
+        return self.before.captures[0].launch
+
+    def term(self, name: str) -> RowTimes:
+        return RowTimes(self.before.term(name), self.after.term(name))
+
+    @cached_property
+    def renames(self) -> Renames:
+        return find_renames(self.before.ops, self.after.ops)
+
+    @cached_property
+    def matches(self) -> list[OpMatch]:
+        return match_ops(self.before.ops, self.renames.place(self.after.ops))
+
+    @cached_property
+    def inclusive(self) -> dict[Path, RegionTime]:
+        return inclusive_times(self.matches)
+
+    @cached_property
+    def inclusive_judged(self) -> dict[Path, Judged]:
+        rows = [self.inclusive[path].times for path in sorted(self.inclusive)]
+        return dict(zip(sorted(self.inclusive), judge_captures(rows, self.captures), strict=True))
+
+    @property
+    def no_ops(self) -> dict[str, RowTimes]:
+        """The rows of time that is of no listed op."""
+        rows = {IDLE_ROW: self.term("idle")}
+        if self.launch:
+            rows[LAUNCH_ROW] = self.term("launch")
+        rest = RowTimes(self.before.remainder, self.after.remainder)
+        return rows if rest == RowTimes() else rows | {REST_ROW: rest}
+
+    @cached_property
+    def step_spreads(self) -> dict[str, tuple[Spread | None, Spread | None]]:
+        """From the steps, by ledger term and "total"; empty where a side has several captures."""
+        if self.captures != (1, 1):
+            return {}
+        one, two = (side.captures[0].step_terms() for side in (self.before, self.after))
+        found = {name: (of_steps(one[name]), of_steps(two[name])) for name in one.keys() & two}
+        if found:
+            sums = [
+                [sum(step) for step in zip(*terms.values(), strict=True)] for terms in (one, two)
+            ]
+            found["total"] = (of_steps(sums[0]), of_steps(sums[1]))
+        return found
+
+    @property
+    def intervals_from(self) -> Literal["captures", "steps"] | None:
+        if min(self.captures) > 1:
+            return "captures"
+        known = self.step_spreads.get("total", (None, None))
+        return "steps" if None not in known else None
+
+    def judged_total(self) -> Judged:
+        if self.intervals_from == "steps":
+            return judge([self.total], [self.step_spreads["total"]])[0]
+        return judge_captures([self.total], self.captures)[0]
+
+
+def attribute(sides: Sides, top_k: int) -> Attribution:
     return Attribution(
-        ledger=_ledger(before, after),
-        families=_families(before, after, top_k),
-        regions=_regions(before, after, top_k),
-        ops=_ops(before, after, top_k),
+        intervals_from=sides.intervals_from,
+        ledger=_ledger(sides),
+        families=_families(sides, top_k),
+        headline=_headline(sides, top_k),
+        regions=_regions(sides, top_k),
+        ops=_ops(sides, top_k),
+        renames=[
+            Rename(before=SEPARATOR.join(before), after=SEPARATOR.join(after))
+            for before, after in sides.renames.renamed()
+        ],
     )
 
 
-def _delta(part: BeforeAfter) -> Fraction:
-    return (part[1] or Fraction(0)) - (part[0] or Fraction(0))
+def _ledger(sides: Sides) -> Split:
+    """All terms in their order."""
+    names = [name for name in TERMS if name != "launch" or sides.launch]
+    parts = {name: sides.term(name) for name in names}
+    judged = None
+    if sides.intervals_from == "steps":
+        spreads = [sides.step_spreads.get(name, (None, None)) for name in names]
+        judged = judge(list(parts.values()), spreads)
+    rows = [SplitRow(**fields) for fields in _rows(parts, sides, judged)]
+    return Split(rows=rows, total_rows=len(rows), **_noise_of(rows))
 
 
-def _rounded(parts: Sequence[BeforeAfter], before: SideAccount, after: SideAccount) -> list[int]:
-    """The parts' deltas as picoseconds that sum to the target's. What summaries beyond 2**53 ps
-    lose by rounding goes to the largest part."""
-    deltas = [_delta(part) for part in parts]
-    lost = after.total - before.total - sum(deltas, Fraction(0))
-    if lost and deltas:
-        largest = max(range(len(deltas)), key=lambda at: (abs(deltas[at]), -at))
-        deltas[largest] += lost
-    return apportion(deltas)
-
-
-def _idle_parts(before: SideAccount, after: SideAccount) -> dict[str, BeforeAfter]:
-    parts: dict[str, BeforeAfter] = {IDLE_ROW: (before.term("idle"), after.term("idle"))}
-    if before.launch:
-        parts[LAUNCH_ROW] = (before.term("launch"), after.term("launch"))
-    return parts
-
-
-def _ledger(before: SideAccount, after: SideAccount) -> Split:
-    names = [name for name in TERMS if name != "launch" or before.launch]
-    parts = {name: (before.term(name), after.term(name)) for name in names}
-    rows = _rows(parts, before, after)
-    return Split(rows=rows, total_rows=len(rows))
-
-
-def _families(before: SideAccount, after: SideAccount, top_k: int) -> Split:
+def _families(sides: Sides, top_k: int) -> Split:
     """What op groups own beyond the families' sums is none's (older summaries have no families)."""
     sums = [
-        {
-            row.family: side.per_step(row.owned_duration)
-            for row in side.summary.semantic_families
-            if row.owned_duration is not None
-        }
-        for side in (before, after)
+        [
+            {
+                row.family: one.per_step(row.owned_duration)
+                for row in one.summary.semantic_families
+                if row.owned_duration is not None
+            }
+            for one in side.captures
+        ]
+        for side in (sides.before, sides.after)
     ]
-    parts = _by_name(*sums) | _idle_parts(before, after)
-    missing = [
-        side.total - side.term("idle") - side.term("launch") - sum(known.values(), Fraction(0))
-        for side, known in zip((before, after), sums, strict=True)
-    ]
-    if any(missing):
-        parts[NO_FAMILY_ROW] = (missing[0], missing[1])
-    return Split(**_cut(_rows(parts, before, after), top_k))
-
-
-def _regions(before: SideAccount, after: SideAccount, top_k: int) -> RegionSplit:
-    times = compared_times(before.ops, after.ops)
-    found = {SEPARATOR.join(path) or NO_SCOPE_ROW: time for path, time in sorted(times.items())}
-    parts: dict[str, BeforeAfter] = {
-        name: (time.before, time.after) for name, time in found.items()
+    parts = {
+        name: RowTimes(*(_of_captures(side, name) for side in sums))
+        for name in sorted({name for side in sums for known in side for name in known})
     }
-    parts |= _idle_parts(before, after)
-    if before.remainder or after.remainder:
-        parts[REST_ROW] = (before.remainder, after.remainder)
+    parts |= {name: sides.no_ops[name] for name in sides.no_ops if name != REST_ROW}
+    missing = RowTimes(
+        *(
+            tuple(
+                one.total - one.term("idle") - one.term("launch") - sum(known.values(), Fraction(0))
+                for one, known in zip(side.captures, captures, strict=True)
+            )
+            for side, captures in zip((sides.before, sides.after), sums, strict=True)
+        )
+    )
+    if any((*(missing.before or ()), *(missing.after or ()))):
+        parts[NO_FAMILY_ROW] = missing
+    return Split(**_cut([SplitRow(**fields) for fields in _rows(parts, sides)], top_k))
+
+
+def _of_captures(captures: Sequence[Mapping[str, Fraction]], name: str) -> Times | None:
+    if not any(name in known for known in captures):
+        return None
+    return tuple(known.get(name, Fraction(0)) for known in captures)
+
+
+# --- regions -----------------------------------------------------------------------------------
+
+
+def _regions(sides: Sides, top_k: int) -> RegionSplit:
+    return _region_split(sides, own_times(sides.matches), RegionTime(), top_k)
+
+
+def _headline(sides: Sides, top_k: int) -> RegionSplit:
+    own = own_times(sides.matches)
+    judged = judge_captures([time.times for time in own.values()], sides.captures)
+    noise = frozenset(
+        [
+            *(path for path, one in sides.inclusive_judged.items() if one.noise),
+            *((*path, ITSELF) for path, one in zip(own, judged, strict=True) if one.noise),
+        ]
+    )
+    found = fewest_regions(own, sides.inclusive, noise)
+    rest = elsewhere(own, found)
+    if () in own:
+        found[()] = own[()]
+    return _region_split(sides, found, rest, top_k)
+
+
+def _region_split(
+    sides: Sides, found: Mapping[Path, RegionTime], rest: RegionTime, top_k: int
+) -> RegionSplit:
+    times: list[tuple[str, str | None, RegionTime]] = []
+    names = RegionNames(sides.renames)
+    for path in sorted(found):
+        name, renamed_from = names.of(path, found[path].times) if path else (NO_SCOPE_ROW, None)
+        times.append((name, renamed_from, found[path]))
+    if rest.times != RowTimes():
+        times.append((ELSEWHERE_ROW, None, rest))
+    no_ops = sides.no_ops
+    parts = [time.times for _, _, time in times] + list(no_ops.values())
+    fields = _fields([*(name for name, _, _ in times), *no_ops], parts, sides)
     rows = [
-        RegionChange(**dict(row), delta_by_pass=_by_pass(found.get(row.name)))
-        for row in _rows(parts, before, after)
+        RegionChange(
+            **one,
+            renamed_from=renamed_from,
+            gross=gross_change(time.gross, picoseconds(one["delta"])),
+            delta_by_pass=_by_pass(time, picoseconds(one["delta"])),
+        )
+        for one, (_, renamed_from, time) in zip(fields, times, strict=False)
     ]
+    rows += [RegionChange(**one) for one in fields[len(times) :]]
     return RegionSplit(**_cut(rows, top_k))
 
 
-def _by_pass(time: RegionTime | None) -> dict[str, float]:
-    if time is None:
-        return {}
-    return {name: microseconds(delta) for name, delta in sorted(time.by_pass.items()) if name}
+class RegionNames:
+    """What a region is called: as after the change, or as before where it is gone."""
+
+    def __init__(self, renames: Renames) -> None:
+        self._after_of = renames.after_of()
+
+    def of(self, path: Path, times: RowTimes) -> tuple[str, str | None]:
+        """(name, whole path before where that is another)."""
+        if path[-1] == ITSELF:
+            name, renamed_from = self.of(path[:-1], times)
+            return f"{name}{SEPARATOR}{ITSELF}", renamed_from
+        after = path if times.after is None else self._after_of.get(path, path)
+        if after == path:
+            return SEPARATOR.join(path), None
+        last = after[-1] if after[-1] == path[-1] else f"{path[-1]}{ARROW}{after[-1]}"
+        return SEPARATOR.join((*after[:-1], last)), SEPARATOR.join(path)
 
 
-def _ops(before: SideAccount, after: SideAccount, top_k: int) -> OpSplit:
-    matches = match_ops(before.ops, after.ops)
-    parts: list[BeforeAfter] = [
-        (
-            total_time(match.before) if match.before else None,
-            total_time(match.after) if match.after else None,
-        )
-        for match in matches
-    ]
-    idle = _idle_parts(before, after)
-    left_out = before.remainder or after.remainder
-    if left_out:
-        idle[REST_ROW] = (before.remainder, after.remainder)
-    rounded = _rounded([*parts, *idle.values()], before, after)
-    rows = [
-        _op_row(match, part, delta, before, after)
-        for match, part, delta in zip(matches, parts, rounded, strict=False)
-    ]
-    for (name, part), delta in zip(idle.items(), rounded[len(parts) :], strict=True):
+def gross_change(gross: Gross, delta: int) -> GrossChange:
+    parts = [gross.added, gross.removed, gross.grown, gross.shrunk]
+    added, removed, grown, shrunk = map(microseconds, apportion(parts, delta))
+    return GrossChange(added=added, removed=removed, grown=grown, shrunk=shrunk)
+
+
+def _by_pass(time: RegionTime, delta: int) -> dict[str, float]:
+    rounded = apportion([time.by_pass[name] for name in sorted(time.by_pass)], delta)
+    named = zip(sorted(time.by_pass), rounded, strict=True)
+    return {name: microseconds(part) for name, part in named if name}
+
+
+def inclusive_region_changes(sides: Sides) -> list[InclusiveRegionChange]:
+    """Every region with all below it: those told from noise first, then the largest changes."""
+    names, rows = RegionNames(sides.renames), []
+    for path, time in sorted(sides.inclusive.items()):
+        name, renamed_from = names.of(path, time.times)
+        judged, fields = sides.inclusive_judged[path], _change(time.times)
         rows.append(
-            OpChange(match=name.strip("()"), **_row_fields(name, part, delta, before, after))
+            InclusiveRegionChange(
+                path=name,
+                renamed_from=renamed_from,
+                gross=gross_change(time.gross, picoseconds(fields["delta"])),
+                interval=judged.interval,
+                noise=judged.noise,
+                **fields,
+            )
         )
+    return sorted(
+        rows,
+        key=lambda row: (
+            row.noise is True,
+            -abs(row.delta or 0),
+            -max(row.before or 0, row.after or 0),
+            row.path,
+        ),
+    )
+
+
+# --- ops ---------------------------------------------------------------------------------------
+
+
+def _ops(sides: Sides, top_k: int) -> OpSplit:
+    matches, no_ops = sides.matches, sides.no_ops
+    names = [_leading(match).group.canonical_name for match in matches]
+    parts = [match.times for match in matches] + list(no_ops.values())
+    fields = _fields([*names, *no_ops], parts, sides)
+    rows = [
+        OpChange(
+            match=match.how, before_op=_op_side(match.before), after_op=_op_side(match.after), **one
+        )
+        for match, one in zip(matches, fields, strict=False)
+    ]
+    rows += [OpChange(match=one["name"].strip("()"), **one) for one in fields[len(matches) :]]
     rest = [row for row in rows if row.match in (ONLY_BEFORE, ONLY_AFTER, REST_ROW.strip("()"))]
-    loose = [row for row in rows if row.match == SAME_KIND]
+    gross = Gross()
+    for match in matches:
+        gross.count(match, before=match.before is not None, after=match.after is not None)
+    of_ops = sum(picoseconds(row.delta or 0.0) for row in rows[: len(matches)])
     return OpSplit(
         **_cut(rows, top_k),
-        rest=_sum(REST_ROW, rest, _target(before, after)),
-        loose=_sum("(same kind)", loose, _target(before, after)),
+        gross=gross_change(gross, of_ops),
+        rest=_sum(REST_ROW, rest, sides.delta),
         matches=dict(sorted(Counter(row.match for row in rows).items())),
     )
 
 
-def _op_row(
-    match: OpMatch, part: BeforeAfter, delta: int, before: SideAccount, after: SideAccount
-) -> OpChange:
-    leading = max(match.before or match.after, key=lambda side: (side.time, side.key)).group
-    name = leading.canonical_name
-    if match.how == SAME_KIND:
-        name = f"(other {TERM_OF_GROUP[kind_group(leading.category)]})"
-    return OpChange(
-        match=match.how,
-        before_ops=_op_sides(match.before, before),
-        after_ops=_op_sides(match.after, after),
-        num_before_ops=len(match.before),
-        num_after_ops=len(match.after),
-        before_count=_count(match.before, before),
-        after_count=_count(match.after, after),
-        **_row_fields(name, part, delta, before, after),
+def _leading(match: OpMatch) -> OpTime:
+    side = match.before or match.after
+    assert side is not None
+    return side
+
+
+def _op_side(side: OpTime | None) -> OpSide | None:
+    if side is None:
+        return None
+    group = side.group
+    return OpSide(
+        canonical_name=group.canonical_name,
+        names=group.names[:3],
+        num_names=group.num_names,
+        category=group.category,
+        shape_signature=group.shape_signature,
+        scope=group.scope,
+        pass_=group.pass_,
+        count=None if side.count is None else round(float(side.count), 6),
+        duration=microseconds(side.time),
     )
 
 
-def _op_sides(sides: Iterable[OpTime], account: SideAccount) -> list[OpSide]:
-    ordered = sorted(sides, key=lambda side: (-side.time, side.key))
-    return [
-        OpSide(
-            canonical_name=side.group.canonical_name,
-            names=side.group.names[:3],
-            num_names=side.group.num_names,
-            category=side.group.category,
-            shape_signature=side.group.shape_signature,
-            scope=side.group.scope,
-            pass_=side.group.pass_,
-            count=_count([side], account),
-            duration=microseconds(side.time),
-        )
-        for side in ordered[:MOST_OPS]
-    ]
-
-
-def _count(sides: Sequence[OpTime], account: SideAccount) -> float | None:
-    counts = [side.group.account_count for side in sides]
-    known = [count for count in counts if count is not None]
-    return round(sum(known) / account.divisor, 6) if known else None
-
-
-def _by_name(
-    before: Mapping[str, Fraction], after: Mapping[str, Fraction]
-) -> dict[str, BeforeAfter]:
-    names = sorted({*before, *after})
-    return {name: (before.get(name), after.get(name)) for name in names}
+# --- rows --------------------------------------------------------------------------------------
 
 
 def _rows(
-    parts: Mapping[str, BeforeAfter], before: SideAccount, after: SideAccount
-) -> list[SplitRow]:
-    rounded = _rounded(list(parts.values()), before, after)
+    parts: Mapping[str, RowTimes], sides: Sides, judged: Sequence[Judged] | None = None
+) -> list[dict[str, Any]]:
+    return _fields(list(parts), list(parts.values()), sides, judged)
+
+
+def _fields(
+    names: Iterable[str],
+    parts: Sequence[RowTimes],
+    sides: Sides,
+    judged: Sequence[Judged] | None = None,
+) -> list[dict[str, Any]]:
+    """The fields of the rows of one split, rounded so that they sum to the target's delta. What
+    summaries beyond 2**53 ps lose by rounding goes to the largest row."""
+    rounded = apportion([part.delta for part in parts], sides.delta)
+    judged = judge_captures(parts, sides.captures) if judged is None else judged
     return [
-        SplitRow(**_row_fields(name, part, delta, before, after))
-        for (name, part), delta in zip(parts.items(), rounded, strict=True)
+        {
+            "name": name,
+            "share_of_target": rounded_ratio(part.delta, sides.delta),
+            "interval": one.interval,
+            "noise": one.noise,
+            **_change(part, delta),
+        }
+        for name, part, delta, one in zip(names, parts, rounded, judged, strict=True)
     ]
 
 
-def _row_fields(
-    name: str, part: BeforeAfter, delta: int, before: SideAccount, after: SideAccount
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "share_of_target": rounded_ratio(_delta(part), _target(before, after)),
-        **change_fields(*part, delta),
-    }
-
-
-def _target(before: SideAccount, after: SideAccount) -> Fraction:
-    return after.total - before.total
+def _change(part: RowTimes, delta: int | None = None) -> dict[str, Any]:
+    before, after = (None if side is None else mean(side) for side in (part.before, part.after))
+    return change_fields(before, after, delta)
 
 
 def _cut(rows: Sequence[R], top_k: int) -> dict[str, Any]:
-    """The largest deltas first; ties: what has a name before what has none, size, name."""
+    """What is told from noise first, and of that the largest deltas; ties: what has a name before
+    what has none, size, name."""
     ordered = sorted(
         rows,
         key=lambda row: (
+            row.noise is True,
             -abs(row.delta or 0),
             row.name.startswith("("),
             -max(row.before or 0, row.after or 0),
             row.name,
         ),
     )
-    others = None
-    if len(ordered) > top_k:
-        others = _sum(OTHERS_ROW, ordered[top_k:], None)
-    return {"rows": ordered[:top_k], "others": others, "total_rows": len(ordered)}
+    others = _sum(OTHERS_ROW, ordered[top_k:], None) if len(ordered) > top_k else None
+    return {
+        "rows": ordered[:top_k],
+        "others": others,
+        "total_rows": len(ordered),
+        **_noise_of(rows),
+    }
+
+
+def _noise_of(rows: Sequence[SplitRow]) -> dict[str, Any]:
+    noise = [row for row in rows if row.noise]
+    return {
+        "noise": _sum(NOISE_ROW, noise, None) if noise else None,
+        "noise_rows": len(noise),
+    }
 
 
 def _sum(name: str, rows: Sequence[SplitRow], target: Fraction | None) -> SplitRow:

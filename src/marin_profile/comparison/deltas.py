@@ -1,10 +1,12 @@
-"""Figures side by side that need not sum to anything: step times, regions with all below them,
-collectives, gaps. All are per step and device, except step lengths and bandwidths.
+"""Figures side by side that need not sum to anything: step times, collectives, gaps.
+
+Contract: all are per step and device, except step lengths and bandwidths; of several captures the
+mean over them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 from marin_profile.comparison.account import SideAccount
@@ -14,13 +16,10 @@ from marin_profile.comparison.model import (
     Change,
     CollectiveChange,
     GapChange,
-    InclusiveRegionChange,
     StepChange,
 )
-from marin_profile.comparison.regions import inclusive_times
 from marin_profile.events.classify import canonical_name
-from marin_profile.events.scopes import SEPARATOR
-from marin_profile.schema import DurationStats, ProfileSummary, Step
+from marin_profile.schema import Collective, DurationStats, ProfileSummary, Step
 
 _MEASURES: tuple[tuple[str, Callable[[Step], float | None]], ...] = (
     ("period", lambda step: step.period),
@@ -29,15 +28,25 @@ _MEASURES: tuple[tuple[str, Callable[[Step], float | None]], ...] = (
 )
 
 
-def step_changes(before: ProfileSummary, after: ProfileSummary) -> list[StepChange]:
+def step_changes(
+    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]
+) -> list[StepChange]:
     """Median, p90 and mean of the kept steps, over all and class by class; of one step its length
-    alone."""
+    alone. Of several captures the mean of each."""
     rows: list[StepChange] = []
     for measure, value in _MEASURES:
-        rows += _statistics(measure, None, _stats(before, measure), _stats(after, measure))
-        for name in _classes(before, after):
+        rows += _statistics(
+            measure,
+            None,
+            [_stats(one, measure) for one in before],
+            [_stats(one, measure) for one in after],
+        )
+        for name in _classes([*before, *after]):
             rows += _statistics(
-                measure, name, _of_class(before, name, value), _of_class(after, name, value)
+                measure,
+                name,
+                [_of_class(one, name, value) for one in before],
+                [_of_class(one, name, value) for one in after],
             )
     return rows
 
@@ -51,8 +60,8 @@ def _stats(summary: ProfileSummary, measure: str) -> DurationStats | None:
     }[measure]
 
 
-def _classes(before: ProfileSummary, after: ProfileSummary) -> list[str]:
-    return sorted({one.name for side in (before, after) for one in side.step_time.classes})
+def _classes(summaries: Iterable[ProfileSummary]) -> list[str]:
+    return sorted({one.name for summary in summaries for one in summary.step_time.classes})
 
 
 def _of_class(
@@ -84,15 +93,20 @@ def quantile(ordered: Sequence[float], share: Fraction) -> float:
 
 
 def _statistics(
-    measure: str, name: str | None, before: DurationStats | None, after: DurationStats | None
+    measure: str,
+    name: str | None,
+    before: Sequence[DurationStats | None],
+    after: Sequence[DurationStats | None],
 ) -> list[StepChange]:
     rows = []
     for statistic in ("median", "p90", "mean"):
         values = [
-            getattr(stats, statistic)
-            if stats is not None and (stats.count > 1 or statistic == "median")
-            else None
-            for stats in (before, after)
+            plain_mean(
+                getattr(stats, statistic)
+                for stats in side
+                if stats is not None and (stats.count > 1 or statistic == "median")
+            )
+            for side in (before, after)
         ]
         if values == [None, None]:
             continue
@@ -101,26 +115,17 @@ def _statistics(
                 measure=measure,
                 step_class=name,
                 statistic=statistic,
-                before_count=before.count if before else None,
-                after_count=after.count if after else None,
+                before_count=_steps(before),
+                after_count=_steps(after),
                 **dict(plain_change(*values)),
             )
         )
     return rows
 
 
-def inclusive_region_changes(
-    before: SideAccount, after: SideAccount
-) -> list[InclusiveRegionChange]:
-    """Every region with all below it, the largest changes first."""
-    rows = [
-        InclusiveRegionChange(path=SEPARATOR.join(path), **change_fields(time.before, time.after))
-        for path, time in sorted(inclusive_times(before.ops, after.ops).items())
-    ]
-    return sorted(
-        rows,
-        key=lambda row: (-abs(row.delta or 0), -max(row.before or 0, row.after or 0), row.path),
-    )
+def _steps(side: Sequence[DurationStats | None]) -> int | None:
+    known = [stats.count for stats in side if stats is not None]
+    return sum(known) if known else None
 
 
 def collective_changes(before: SideAccount, after: SideAccount) -> list[CollectiveChange]:
@@ -131,18 +136,22 @@ def collective_changes(before: SideAccount, after: SideAccount) -> list[Collecti
         {
             kind
             for side in sides
+            for one in side.captures
             for kind in (
-                *side.account.exposed_communication_by_kind,
-                *side.account.overlapped_communication_by_kind,
+                *one.account.exposed_communication_by_kind,
+                *one.account.overlapped_communication_by_kind,
             )
         }
     )
 
     def of(name: str, kind: str) -> Change:
         values = [
-            side.per_step(durations[kind]) if kind in durations else None
+            _mean_of_captures(
+                one.per_step(durations[kind]) if kind in durations else None
+                for one in side.captures
+                for durations in [getattr(one.account, name)]
+            )
             for side in sides
-            for durations in [getattr(side.account, name)]
         ]
         return change_of(values[0], values[1])
 
@@ -157,59 +166,79 @@ def collective_changes(before: SideAccount, after: SideAccount) -> list[Collecti
     return sorted(rows, key=lambda row: (-abs(row.exposed.delta or 0), row.collective))
 
 
-def bandwidth_changes(before: ProfileSummary, after: ProfileSummary) -> list[BandwidthChange]:
-    """Per (kind, group size) whose bandwidth is known on at least one side."""
-    sides = [
-        {
-            (row.collective, row.group_size): row
-            for row in summary.collectives
-            if row.bus_gbps is not None or row.algorithm_gbps is not None
-        }
-        for summary in (before, after)
-    ]
-    keys = sorted({*sides[0], *sides[1]}, key=lambda key: (key[0], key[1] or 0))
-    rows = []
-    for key in keys:
-        one, two = sides[0].get(key), sides[1].get(key)
-        rows.append(
-            BandwidthChange(
-                collective=key[0],
-                group_size=key[1],
-                algorithm_gbps=plain_change(
-                    one.algorithm_gbps if one else None, two.algorithm_gbps if two else None
-                ),
-                bus_gbps=plain_change(one.bus_gbps if one else None, two.bus_gbps if two else None),
-            )
+def bandwidth_changes(
+    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]
+) -> list[BandwidthChange]:
+    """Per (kind, group size) whose bandwidth is known on at least one side; of several captures
+    the mean of those that know it."""
+    sides: list[dict[tuple[str, int | None], list[Collective]]] = []
+    for summaries in (before, after):
+        sides.append({})
+        for row in (row for summary in summaries for row in summary.collectives):
+            if row.bus_gbps is not None or row.algorithm_gbps is not None:
+                sides[-1].setdefault((row.collective, row.group_size), []).append(row)
+
+    def of(name: str, key: tuple[str, int | None]) -> Change:
+        return plain_change(
+            *(plain_mean(getattr(row, name) for row in side.get(key, [])) for side in sides)
         )
-    return rows
+
+    return [
+        BandwidthChange(
+            collective=key[0],
+            group_size=key[1],
+            algorithm_gbps=of("algorithm_gbps", key),
+            bus_gbps=of("bus_gbps", key),
+        )
+        for key in sorted({*sides[0], *sides[1]}, key=lambda key: (key[0], key[1] or 0))
+    ]
+
+
+def plain_mean(values: Iterable[float | None]) -> float | None:
+    """Of what is known; of one value it alone."""
+    known = [Fraction(value) for value in values if value is not None]
+    return float(sum(known) / len(known)) if known else None
+
+
+def _mean_of_captures(values: Iterable[Fraction | None]) -> Fraction | None:
+    """What a capture lacks takes no time there; None where all lack it."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known, Fraction(0)) / len(found) if known else None
 
 
 def gap_changes(before: SideAccount, after: SideAccount) -> list[GapChange]:
     """Idle time by the canonical name of the op that it ends at, which survives renumbering."""
-    sums: list[dict[str, tuple[int, Fraction]]] = []
-    for side in (before, after):
-        sums.append({})
-        for gap in side.summary.gap_before_ops:
-            if not gap.account_count:
-                continue
-            name = canonical_name(gap.name)
-            count, time = sums[-1].get(name, (0, Fraction(0)))
-            sums[-1][name] = (
-                count + gap.account_count,
-                time + side.per_step(gap.account_gap_duration or 0.0),
-            )
+    one, two = _gaps(before), _gaps(after)
     rows = []
-    for name in sorted({*sums[0], *sums[1]}):
-        one, two = sums[0].get(name), sums[1].get(name)
+    for name in sorted({*one, *two}):
+        counts = [None if name not in side else side[name][0] for side in (one, two)]
+        times = [None if name not in side else side[name][1] for side in (one, two)]
         rows.append(
             GapChange(
                 name=name,
-                before_count=one and round(one[0] / before.divisor, 6),
-                after_count=two and round(two[0] / after.divisor, 6),
-                **change_fields(one and one[1], two and two[1]),
+                before_count=None if counts[0] is None else round(float(counts[0]), 6),
+                after_count=None if counts[1] is None else round(float(counts[1]), 6),
+                **change_fields(times[0], times[1]),
             )
         )
     return sorted(
         rows,
         key=lambda row: (-abs(row.delta or 0), -max(row.before or 0, row.after or 0), row.name),
     )
+
+
+def _gaps(side: SideAccount) -> dict[str, tuple[Fraction, Fraction]]:
+    """By name: how many per step and device, and how long."""
+    found: dict[str, tuple[Fraction, Fraction]] = {}
+    for one in side.captures:
+        for gap in one.summary.gap_before_ops:
+            if not gap.account_count:
+                continue
+            name = canonical_name(gap.name)
+            count, time = found.get(name, (Fraction(0), Fraction(0)))
+            found[name] = (
+                count + Fraction(gap.account_count, one.divisor * side.num_captures),
+                time + one.per_step(gap.account_gap_duration or 0.0) / side.num_captures,
+            )
+    return found

@@ -59,12 +59,17 @@ def rounded_ratio(part: Fraction, whole: Fraction | None) -> float | None:
     return round(float(part / whole), 6) if whole else None
 
 
-def apportion(parts: Sequence[Fraction]) -> list[int]:
-    """The parts rounded to integers that sum to the rounded sum: those with the largest remainders
-    are rounded up, ties by position."""
-    floors = [part.__floor__() for part in parts]
-    missing = round(sum(parts, Fraction(0))) - sum(floors)
-    by_remainder = sorted(range(len(parts)), key=lambda at: (floors[at] - parts[at], at))
+def apportion(parts: Sequence[Fraction], total: Fraction | int | None = None) -> list[int]:
+    """The parts rounded to integers that sum to the rounded total, by default their sum: those with
+    the largest remainders are rounded up, ties by position. What the total has beyond the sum is
+    the largest part's."""
+    whole = list(parts)
+    lost = Fraction(0) if total is None else total - sum(whole, Fraction(0))
+    if lost and whole:
+        whole[max(range(len(whole)), key=lambda at: (abs(whole[at]), -at))] += lost
+    floors = [part.__floor__() for part in whole]
+    missing = round(sum(whole, Fraction(0))) - sum(floors)
+    by_remainder = sorted(range(len(whole)), key=lambda at: (floors[at] - whole[at], at))
     for at in by_remainder[:missing]:
         floors[at] += 1
     return floors

@@ -1,280 +1,248 @@
 """Which ops before are which ops after.
 
-Ops are matched by `op_groups`, all ops of a program alike in name (without number), kind, shapes,
-scope and pass, level by level; what a level matches, later ones do not see. `how`, in this order:
+Contract
+* Ops are matched by `op_groups`, all ops of a program alike in name (without number), kind, shapes,
+  scope and pass, one with one: what grew is never netted with what went or came. Module hashes play
+  no part. Scopes are those of before, see `renames`.
+* Level by level; what a level matches, later ones do not see. `how`, in this order:
     exact            all of the key, and the numbered names
     renumbered       all of the key; other numbers
-    reshaped         all but the shapes, also where one side has more of them (only with a scope)
-    kernel_variant   the scope, and the name without digits, the shapes, or at least the kind
-    moved            name, kind, shapes and pass, in another scope
-    split, merged    no partner, but matched ops of its scope or region lost (gained) time
-    replaced         what is left in one region (deepest first): of one kind, then of any kind
-    same_kind        what is left of one kind in the whole program
-From `kernel_variant` on, a match may hold several ops on either side. Module hashes play no part.
-What has no partner on any level is only_before or only_after.
+    renamed          all of the key, in a scope that was renamed
+    reshaped         all but the shapes, in a scope that has as many such ops before as after
+    kernel_variant   kind, pass, scope and name but for digits (tile sizes)
+    moved            name, kind, shapes, pass, primitive and calls, in another scope
+    replaced         of as many calls, and the only ones of their kind and pass in a region, deepest
+                     first, where all else of that ledger term and pass has a partner: another
+                     kernel
+* What has no partner on any level is only_before (removed) or only_after (added). So are the parts
+  of a fusion that fell apart, and collectives that take the place of another kind's.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 
+from marin_profile.comparison.noise import RowTimes, Times, mean
 from marin_profile.events.classify import kind_group
 from marin_profile.events.scopes import split_path
 from marin_profile.schema import OpGroup
 
-EXACT, RENUMBERED, RESHAPED, VARIANT, MOVED = (
+EXACT, RENUMBERED, RENAMED, RESHAPED, VARIANT, MOVED, REPLACED = (
     "exact",
     "renumbered",
+    "renamed",
     "reshaped",
     "kernel_variant",
     "moved",
+    "replaced",
 )
-SPLIT, MERGED, REPLACED, SAME_KIND = "split", "merged", "replaced", "same_kind"
 ONLY_BEFORE, ONLY_AFTER = "only_before", "only_after"
 
-# An op was split off (merged into) matched ops that lost (gained) at least this share of its time:
-# splitting does not conserve time, but what changed less did something else.
-LEAST_MOVED = Fraction(1, 10)
-# What is left is matched only where neither side is more than this many times the other: a large
-# new op is not what became of some small old ones.
-LARGEST_RATIO = 5
+Path = tuple[str, ...]
+_DIGITS = re.compile(r"\d+")
+
+
+def op_key(group: OpGroup) -> tuple[str, ...]:
+    """What makes ops alike."""
+    return (
+        group.canonical_name,
+        group.category,
+        group.shape_signature or "",
+        group.scope or "",
+        group.pass_ or "",
+    )
 
 
 @dataclass(frozen=True)
 class OpTime:
-    """One op group of one side; `time` is owned time per step and device."""
+    """One op group of one side: owned time per step and device, capture by capture, and calls per
+    step and device. `place` is its scope in the names of before, where that was renamed."""
 
     group: OpGroup
-    time: Fraction
+    times: Times
+    count: Fraction | None = None
+    place: str | None = None
+
+    @property
+    def scope(self) -> str | None:
+        return self.place or self.group.scope
+
+    @cached_property
+    def time(self) -> Fraction:
+        return mean(self.times)
 
     @cached_property
     def key(self) -> tuple[str, ...]:
-        group = self.group
-        return (
-            group.canonical_name,
-            group.category,
-            group.shape_signature or "",
-            group.scope or "",
-            group.pass_ or "",
-        )
+        return op_key(self.group)
+
+    @cached_property
+    def path(self) -> Path:
+        return scope_path(self.scope)
 
 
 @dataclass(frozen=True)
 class OpMatch:
-    """Ops that correspond; an empty side where there is no partner."""
+    """An op before and the same after; None where it has no partner."""
 
     how: str
-    before: tuple[OpTime, ...] = ()
-    after: tuple[OpTime, ...] = ()
+    before: OpTime | None = None
+    after: OpTime | None = None
 
     @cached_property
-    def delta(self) -> Fraction:
-        return total_time(self.after) - total_time(self.before)
-
-    @cached_property
-    def size(self) -> Fraction:
-        return total_time(self.before) + total_time(self.after)
-
-    @cached_property
-    def order(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(side.key for side in self.sides)
+    def times(self) -> RowTimes:
+        return RowTimes(
+            self.before.times if self.before else None, self.after.times if self.after else None
+        )
 
     @property
-    def sides(self) -> tuple[OpTime, ...]:
-        return (*self.before, *self.after)
-
-
-def total_time(sides: Iterable[OpTime]) -> Fraction:
-    return sum((side.time for side in sides), Fraction(0))
+    def order(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(side.key for side in (self.before, self.after) if side)
 
 
 def match_ops(before: Sequence[OpTime], after: Sequence[OpTime]) -> list[OpMatch]:
     """Every op of both sides in exactly one match; in the order of their keys."""
-    state = _State(sorted(before, key=lambda side: side.key), sorted(after, key=lambda s: s.key))
-    state.pair(_full_key, EXACT)
-    state.pair(_shapeless_key, RESHAPED)
-    state.join(_shapeless_key, RESHAPED, (EXACT, RENUMBERED, RESHAPED))
-    for how, key in _NEAR:
-        state.pair(key, how)
-    paths = [scope_path(side.group.scope) for side in (*state.before, *state.after)]
-    depths = range(max(map(len, paths), default=0), 1, -1)
-    state.absorb(_scope_key)
-    for depth in depths:
-        state.absorb(_region_key(depth))
-    for depth in depths:
-        state.pair(_region_key(depth, by_kind=True), REPLACED, alike=True)
-        state.pair(_region_key(depth), REPLACED, alike=True)
-        state.join(_region_key(depth), REPLACED, (REPLACED,), smaller=True)
-    state.pair(_kind_key, SAME_KIND, alike=True)
-    lone = [OpMatch(ONLY_BEFORE, before=(side,)) for side in state.before]
-    lone += [OpMatch(ONLY_AFTER, after=(side,)) for side in state.after]
-    return sorted(state.matches + lone, key=lambda match: match.order)
+    left, right = (sorted(side, key=lambda one: one.key) for side in (before, after))
+    known = known_regions([*before, *after])
+    deepest = max(map(len, known), default=0)
+    matches: list[OpMatch] = []
+    for how, key, alone in (
+        (EXACT, _full_key, None),
+        (RESHAPED, _shapeless_key, None),
+        (VARIANT, _digitless_key, _digitless_key),
+        (MOVED, _placeless_key, _placeless_key),
+        *(
+            (REPLACED, _region_key(known, depth, by_term=False), _region_key(known, depth))
+            for depth in (None, *range(deepest, 1, -1))
+        ),
+    ):
+        found = list(_pairs(left, right, key, alone or key, most=None if alone is None else 1))
+        matches += [OpMatch(_exactly(how, one, two), one, two) for one, two in found]
+        taken = {id(side) for pair in found for side in pair}
+        left, right = ([one for one in side if id(one) not in taken] for side in (left, right))
+    matches += [OpMatch(ONLY_BEFORE, before=side) for side in left]
+    matches += [OpMatch(ONLY_AFTER, after=side) for side in right]
+    return sorted(matches, key=lambda match: (match.order, match.how))
 
 
-Key = Callable[[OpGroup], Hashable]
+Key = Callable[[OpTime], Hashable]
 
 
-@dataclass
-class _State:
-    """What is matched, and what is left of both sides."""
-
-    before: list[OpTime]
-    after: list[OpTime]
-    matches: list[OpMatch] = field(default_factory=list)
-
-    def pair(self, key: Key, how: str, *, alike: bool = False) -> None:
-        """What is left on both sides with the same key is a match; key None takes no part. `alike`:
-        only where the sides take about the same time, see LARGEST_RATIO."""
-        left, right = _by_key(self.before, key), _by_key(self.after, key)
-        shared = {
-            name
-            for name in left.keys() & right.keys()
-            if not alike or _alike(total_time(left[name]), total_time(right[name]))
-        }
-        for name in sorted(shared, key=repr):
-            found = OpMatch(how, tuple(left[name]), tuple(right[name]))
-            self.matches.append(replace(found, how=RENUMBERED) if _renumbered(found) else found)
-        self.before = [side for side in self.before if key(side.group) not in shared]
-        self.after = [side for side in self.after if key(side.group) not in shared]
-
-    def absorb(self, key: Key) -> None:
-        """Splits and merges: see LEAST_MOVED."""
-        homes: dict[Hashable, list[int]] = {}
-        for at, match in enumerate(self.matches):
-            for name in {key(side.group) for side in match.sides}:
-                homes.setdefault(name, []).append(at)
-
-        def absorbed(side: OpTime, sign: int) -> bool:
-            name = key(side.group)
-            moved = [
-                at
-                for at in (homes.get(name, []) if name is not None and side.time else [])
-                if sign * self.matches[at].delta >= LEAST_MOVED * side.time
-            ]
-            if moved:
-                best = min(
-                    moved, key=lambda at: (-sign * self.matches[at].delta, self.matches[at].order)
-                )
-                self._add(best, side, SPLIT if sign < 0 else MERGED, is_before=sign > 0)
-            return bool(moved)
-
-        self.after = [side for side in self.after if not absorbed(side, -1)]
-        self.before = [side for side in self.before if not absorbed(side, 1)]
-
-    def join(self, key: Key, how: str, into: Sequence[str], *, smaller: bool = False) -> None:
-        """What is left joins the largest match of the ways `into` whose ops all have its key;
-        `smaller`: only where the match takes no less time."""
-        homes: dict[Hashable, list[int]] = {}
-        for at, match in enumerate(self.matches):
-            names = {key(side.group) for side in match.sides}
-            if match.how in into and len(names) == 1:
-                homes.setdefault(names.pop(), []).append(at)
-
-        def joined(side: OpTime, *, is_before: bool) -> bool:
-            name = key(side.group)
-            fitting = [
-                at
-                for at in (homes.get(name, []) if name is not None else [])
-                if not smaller or side.time <= self.matches[at].size
-            ]
-            if fitting:
-                best = min(fitting, key=lambda at: (-self.matches[at].size, self.matches[at].order))
-                self._add(best, side, how, is_before=is_before)
-            return bool(fitting)
-
-        self.before = [side for side in self.before if not joined(side, is_before=True)]
-        self.after = [side for side in self.after if not joined(side, is_before=False)]
-
-    def _add(self, at: int, side: OpTime, how: str, *, is_before: bool) -> None:
-        match = self.matches[at]
-        self.matches[at] = OpMatch(
-            how,
-            (*match.before, side) if is_before else match.before,
-            match.after if is_before else (*match.after, side),
-        )
-
-
-def _renumbered(match: OpMatch) -> bool:
-    if match.how != EXACT:
-        return False
-    (one,), (two,) = match.before, match.after
-    return (one.group.names, one.group.num_names) != (two.group.names, two.group.num_names)
-
-
-def _alike(one: Fraction, two: Fraction) -> bool:
-    return max(one, two) <= LARGEST_RATIO * min(one, two)
+def _pairs(
+    before: Iterable[OpTime], after: Iterable[OpTime], key: Key, alone: Key, most: int | None
+) -> Iterable[tuple[OpTime, OpTime]]:
+    """Ops with the same key (None takes no part), in order of their shapes, where both sides have
+    as many: at most `most`, and then nothing else that is alike in `alone`."""
+    left, right = _by_key(before, key), _by_key(after, key)
+    crowds = _by_key(before, alone), _by_key(after, alone)
+    for name in sorted(left.keys() & right.keys(), key=repr):
+        ones, twos = (sorted(side[name], key=_shape_order) for side in (left, right))
+        if len(ones) != len(twos):
+            continue
+        if most is not None and any(
+            len(crowd[alone(side[0])]) > most
+            for crowd, side in zip(crowds, (ones, twos), strict=True)
+        ):
+            continue
+        yield from zip(ones, twos, strict=True)
 
 
 def _by_key(sides: Iterable[OpTime], key: Key) -> dict[Hashable, list[OpTime]]:
     found: dict[Hashable, list[OpTime]] = {}
     for side in sides:
-        name = key(side.group)
+        name = key(side)
         if name is not None:
             found.setdefault(name, []).append(side)
     return found
 
 
+def _shape_order(side: OpTime) -> tuple[list[int], tuple[str, ...]]:
+    """By sizes, which scale together where a batch or a width does."""
+    return [int(digits) for digits in _DIGITS.findall(side.key[2])], side.key
+
+
+def _exactly(how: str, one: OpTime, two: OpTime) -> str:
+    if how != EXACT:
+        return how
+    if one.key != two.key:
+        return RENAMED
+    same = (one.group.names, one.group.num_names) == (two.group.names, two.group.num_names)
+    return EXACT if same else RENUMBERED
+
+
 # --- keys --------------------------------------------------------------------------------------
 
 
-def _full_key(group: OpGroup) -> Hashable:
-    return group.canonical_name, group.category, group.shape_signature, group.scope, group.pass_
+def _full_key(side: OpTime) -> Hashable:
+    group = side.group
+    return group.canonical_name, group.category, group.shape_signature, side.scope, group.pass_
 
 
-def _shapeless_key(group: OpGroup) -> Hashable:
-    return (group.canonical_name, group.category, group.scope, group.pass_) if group.scope else None
+def _shapeless_key(side: OpTime) -> Hashable:
+    group = side.group
+    return (group.canonical_name, group.category, side.path, group.pass_) if side.path else None
 
 
-def _without_digits(text: str | None) -> str:
-    return "".join(character for character in text or "" if not character.isdigit())
+def _digitless_key(side: OpTime) -> Hashable:
+    if not side.path:
+        return None
+    name, leaf = (_DIGITS.sub("", text) for text in (side.group.canonical_name, side.path[-1]))
+    return name, side.group.category, (*side.path[:-1], leaf), side.group.pass_
 
 
-def _scope_key(group: OpGroup) -> Hashable:
-    return (kind_group(group.category), group.scope, group.pass_) if group.scope else None
+def _placeless_key(side: OpTime) -> Hashable:
+    if not side.path:
+        return None
+    group = side.group
+    shape = group.shape_signature
+    return group.canonical_name, group.category, shape, group.pass_, side.path[-1], side.count
 
 
-_NEAR: tuple[tuple[str, Key], ...] = (
-    (
-        VARIANT,
-        lambda g: (
-            _without_digits(g.canonical_name),
-            g.category,
-            _without_digits(g.scope),
-            g.pass_,
-        ),
-    ),
-    (VARIANT, lambda g: (g.category, g.shape_signature, g.scope, g.pass_) if g.scope else None),
-    (VARIANT, lambda g: (g.category, g.scope, g.pass_) if g.scope else None),
-    (MOVED, lambda g: (g.canonical_name, g.category, g.shape_signature, g.pass_)),
-)
+def _region_key(known: frozenset[Path], depth: int | None, *, by_term: bool = True) -> Key:
+    """By the op's own region, or the one of this depth that it stands in."""
+
+    def key(side: OpTime) -> Hashable:
+        kind = side.group.category
+        region = own_region(side, known)[:depth]
+        if not region or (depth is not None and len(region) < depth):
+            return None
+        if by_term:
+            return region, side.group.pass_, kind_group(kind)
+        return region, side.group.pass_, kind, side.count
+
+    return key
 
 
-def _kind_key(group: OpGroup) -> Hashable:
-    return kind_group(group.category), group.pass_
+# --- regions of ops ----------------------------------------------------------------------------
 
 
-def region_of(scope: str | None) -> tuple[str, ...]:
+def region_of(path: Path) -> Path:
     """The scope path without its leaf, which names the primitive; () without a scope."""
-    parts = scope_path(scope)
-    return parts[:-1] or parts
+    return path[:-1] or path
+
+
+def prefixes(path: Path) -> list[Path]:
+    return [path[:depth] for depth in range(1, len(path) + 1)]
+
+
+def known_regions(sides: Iterable[OpTime]) -> frozenset[Path]:
+    return frozenset(above for side in sides for above in prefixes(region_of(side.path)))
+
+
+def own_region(side: OpTime, known: frozenset[Path]) -> Path:
+    """The region that an op stands in: its scope path without its leaf, or the whole path where
+    other ops stand below it (a kernel or a loop names no primitive)."""
+    return side.path if side.path in known else region_of(side.path)
 
 
 @cache
-def scope_path(scope: str | None) -> tuple[str, ...]:
+def scope_path(scope: str | None) -> Path:
     return tuple(split_path(scope)) if scope else ()
 
 
-def _region_key(depth: int, *, by_kind: bool = False) -> Key:
-    """The region of this depth that an op stands in, or is."""
-
-    def key(group: OpGroup) -> Hashable:
-        path = scope_path(group.scope)
-        if len(path) < depth:
-            return None
-        region = path[:depth]
-        return (kind_group(group.category), group.pass_, region) if by_kind else region
-
-    return key
+def placed(side: OpTime, path: Path) -> OpTime:
+    """The op with its scope in the names of before."""
+    return replace(side, place="/".join(path))

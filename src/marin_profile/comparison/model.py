@@ -1,10 +1,13 @@
 """profile_comparison.v1 as frozen pydantic models.
 
 Contract
-* Durations are microseconds **per step and device**; `delta` is after - before, `relative` the
-  delta as a share of before. None means that a side has no such thing ("not present"), never 0.
+* Durations are microseconds **per step and device**, the mean over a side's captures; `delta` is
+  after - before, `relative` the delta as a share of before. None means that no capture of a side
+  has such a thing ("not present"), never 0.
 * Every `Split` sums to the target: its rows' deltas and `others`, exactly, in the six decimals that
   are written.
+* `interval` is the 95 % interval of the delta, `noise` says that it is not told from noise; both
+  are None where nothing is known of it, see `noise`.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class Change(Record):
 
 
 class ComparedCapture(Record):
-    """What is known of one of the two captures. `kept_steps`: how many the figures rest on."""
+    """What is known of one of the captures. `kept_steps`: how many the figures rest on."""
 
     source_path: str
     source_format: str
@@ -81,14 +84,23 @@ class Comparability(Record):
         return [caveat for caveat in self.caveats if caveat.severity == "blocking"]
 
 
-class Target(Change):
+class JudgedChange(Change):
+    """A change with its noise."""
+
+    interval: tuple[float, float] | None = None
+    noise: bool | None = None
+
+
+class Target(JudgedChange):
     """What the splits explain. `basis` "periods": the mean over whole periods and devices;
-    "execution": the mean over devices of the one step's execution, launch included where both sides
-    have it. `median`: the change of the median step length (`median_measure`), which the splits do
-    not sum to."""
+    "execution": the mean over devices of the one step's execution, launch included where all
+    captures have it. `median`: the change of the typical step, the median length
+    (`median_measure`), which the splits do not sum to. Steps are those of all captures."""
 
     basis: str
     launch_included: bool
+    before_captures: int
+    after_captures: int
     before_steps: int
     after_steps: int
     before_devices: int
@@ -97,17 +109,30 @@ class Target(Change):
     median: Change | None = None
 
 
-class SplitRow(Change):
+class SplitRow(JudgedChange):
     """One part of the target; `share_of_target` = its delta / the target's."""
 
     name: str
     share_of_target: float | None = None
 
 
-class RegionChange(SplitRow):
-    """Owned time of the ops that stand in this region itself, not below it (the scope path without
-    its leaf); `delta_by_pass` splits the delta."""
+class GrossChange(Record):
+    """What a delta is made of, which it sums: ops that came and grew (not negative), went and
+    shrank (not positive)."""
 
+    added: float
+    removed: float
+    grown: float
+    shrunk: float
+
+
+class RegionChange(SplitRow):
+    """Owned time of ops in a region, named as after the change, "old -> new" where its own name
+    changed; `renamed_from` is then, or where a region above was renamed, its whole path before.
+    `gross` and `delta_by_pass` split the delta (ops without a pass are in none)."""
+
+    renamed_from: str | None = None
+    gross: GrossChange | None = None
     delta_by_pass: dict[str, float] = Field(default_factory=dict)
 
 
@@ -126,24 +151,24 @@ class OpSide(Record):
 
 
 class OpChange(SplitRow):
-    """Matched ops; `match` says how (see `matching`), "only_before" and "only_after" that there is
-    no partner, "idle" and "launch" that the time is no op's. The largest ops of each side are
-    listed; counts are executions per step and device of all."""
+    """An op, with its partner; `match` says how they match (see `matching`), "only_before" and
+    "only_after" that there is no partner, "idle", "launch" and "rest" that the time is of no op
+    that is listed."""
 
     match: str
-    before_ops: list[OpSide] = Field(default_factory=list)
-    after_ops: list[OpSide] = Field(default_factory=list)
-    num_before_ops: int = 0
-    num_after_ops: int = 0
-    before_count: float | None = None
-    after_count: float | None = None
+    before_op: OpSide | None = None
+    after_op: OpSide | None = None
 
 
 class Split(Record):
-    """Rows by size of their delta, at most top_k; `others` is the sum of those left out."""
+    """At most top_k rows, those told from noise first, then by size of their delta; `others` is the
+    sum of those left out, `noise` of all `noise_rows` rows that are not told from noise, listed or
+    left out."""
 
     rows: list[SplitRow] = Field(default_factory=list)
     others: SplitRow | None = None
+    noise: SplitRow | None = None
+    noise_rows: int = 0
     total_rows: int = 0
 
 
@@ -152,23 +177,35 @@ class RegionSplit(Split):
 
 
 class OpSplit(Split):
-    """`rest` sums the rows without a partner (and the summaries' remainder rows): the other rows +
-    rest = target. `loose` sums the rows that are matched by their kind alone. `matches` counts the
-    rows of each way of matching."""
+    """`gross` sums all rows of ops by what became of them. `rest` sums the rows without a partner
+    (and the summaries' remainder rows): the other rows + rest = target. `matches` counts the rows
+    of each way of matching."""
 
     rows: list[OpChange] = Field(default_factory=list)  # type: ignore[assignment]
+    gross: GrossChange
     rest: SplitRow
-    loose: SplitRow
     matches: dict[str, int] = Field(default_factory=dict)
 
 
-class Attribution(Record):
-    """The target's delta, split four times over."""
+class Rename(Record):
+    """A region whose own name changed; whole paths."""
 
+    before: str
+    after: str
+
+
+class Attribution(Record):
+    """The target's delta, split over and over: `headline` by the fewest regions that account for
+    it, with all below them, `regions` by what stands in each region itself. `intervals_from`: what
+    the rows' intervals rest on, "captures", or "steps", which only ledger terms have."""
+
+    intervals_from: Literal["captures", "steps"] | None = None
     ledger: Split
     families: Split
+    headline: RegionSplit
     regions: RegionSplit
     ops: OpSplit
+    renames: list[Rename] = Field(default_factory=list)
 
 
 class StepChange(Change):
@@ -182,10 +219,12 @@ class StepChange(Change):
     after_count: int | None = None
 
 
-class InclusiveRegionChange(Change):
-    """Owned time of a region and all below it."""
+class InclusiveRegionChange(JudgedChange):
+    """Owned time of a region and all below it; names and `gross` as in RegionChange."""
 
     path: str
+    renamed_from: str | None = None
+    gross: GrossChange
 
 
 class CollectiveChange(Record):
@@ -234,8 +273,8 @@ class Comparison(Record):
     attribution, and lists that need it are empty."""
 
     schema_version: str = COMPARISON_SCHEMA
-    before: ComparedCapture
-    after: ComparedCapture
+    before: list[ComparedCapture]
+    after: list[ComparedCapture]
     comparability: Comparability
     target: Target | None = None
     cannot_attribute: str | None = None

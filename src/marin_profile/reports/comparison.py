@@ -1,12 +1,13 @@
 """A comparison as Markdown: the answer first, then what it rests on.
 
 Contract: deterministic; every number is the comparison's own. What a side does not have is "not
-present", never 0; lists say how many rows are left out.
+present", never 0; lists say how many rows are left out. Rows that are not told from noise are one
+line, and no answer names them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from marin_profile.base.text import (
     NOT_KNOWN,
@@ -23,12 +24,17 @@ from marin_profile.comparison.model import (
     Change,
     ComparedCapture,
     Comparison,
+    GrossChange,
+    JudgedChange,
     OpChange,
     OpSide,
+    RegionChange,
     Split,
     SplitRow,
+    Target,
 )
 from marin_profile.events.classify import COLLECTIVES
+from marin_profile.events.scopes import SEPARATOR
 from marin_profile.reports.devices import accounting_device, device_table
 
 NOT_PRESENT = "not present"
@@ -51,8 +57,9 @@ def comparison_sections(comparison: Comparison) -> list[str]:
         ("Can they be compared?", _comparability(comparison)),
         ("Where the change is: device time", _split(comparison, "ledger", "term")),
         ("Devices that changed otherwise than the others", device_table(comparison)),
-        ("Where the change is: regions", _split(comparison, "regions", "region")),
+        ("Where the change is: regions", _split(comparison, "headline", "region")),
         ("Where the change is: ops", _ops(comparison)),
+        ("Where the change is: regions by themselves", _split(comparison, "regions", "region")),
         ("Where the change is: op families", _split(comparison, "families", "family")),
         ("Step time", _steps(comparison)),
         ("Regions with all below them", _regions(comparison)),
@@ -80,15 +87,43 @@ def _headline(comparison: Comparison) -> str:
     target = comparison.target
     if target is None or target.delta is None:
         return comparison.cannot_attribute or "The cost of a step is not known on both sides."
-    lengths = f"{duration(target.before)} before, {duration(target.after)} after"
-    steps = f"{plural(target.before_steps, 'step')} against {target.after_steps:,}"
-    if not target.delta:
-        return f"A step takes as long as before on each device: {lengths} ({steps})."
-    more = "longer" if target.delta > 0 else "less"
-    return (
-        f"A step takes {duration(abs(target.delta))} {more} on each device "
-        f"({percent(target.relative)}): {lengths} (mean over devices, {steps})."
+    lengths = (
+        f"{duration(target.before)} before, {duration(target.after)} after "
+        f"(mean over devices, {_looks(target)})"
     )
+    typical = _typical(target)
+    if not target.delta:
+        return f"A step takes as long as before on each device: {lengths}{typical}."
+    from_captures = min(target.before_captures, target.after_captures) > 1
+    sure = f"; 95 %: {_interval(target)}" if from_captures else ""
+    more = f"{_longer(target.delta)} on each device ({percent(target.relative)}{sure})"
+    if target.noise:
+        return f"No change is told from noise: a step takes {more}: {lengths}{typical}."
+    return f"A step takes {more}: {lengths}{typical}."
+
+
+def _longer(delta: float) -> str:
+    return f"{duration(abs(delta))} {'longer' if delta > 0 else 'less'}"
+
+
+def _looks(target: Target) -> str:
+    """How much was measured on each side."""
+    if target.before_captures == target.after_captures == 1:
+        return f"{plural(target.before_steps, 'step')} against {target.after_steps:,}"
+    before = (
+        f"{plural(target.before_captures, 'capture')} with {plural(target.before_steps, 'step')}"
+    )
+    return f"{before} against {target.after_captures:,} with {target.after_steps:,}"
+
+
+def _typical(target: Target) -> str:
+    """The median step, as the end of a sentence; one step is its own."""
+    median = target.median
+    if median is None or median.delta is None or target.before_steps == target.after_steps == 1:
+        return ""
+    if not median.delta:
+        return "; the typical (median) step takes as long as before"
+    return f"; the typical (median) step takes {_longer(median.delta)} ({percent(median.relative)})"
 
 
 def _answer(comparison: Comparison) -> list[str]:
@@ -102,7 +137,28 @@ def _answer(comparison: Comparison) -> list[str]:
     split = comparison.attribution is not None and not state.same_capture
     if split and target and target.before_steps == target.after_steps == 1:
         lines += ["", "One step on each side has no statistics: the change may be noise."]
+    elif split and target:
+        lines += _certainty(comparison)
     return lines
+
+
+def _certainty(comparison: Comparison) -> list[str]:
+    """What the intervals rest on, said once, unless it is captures."""
+    assert comparison.attribution is not None
+    basis = comparison.attribution.intervals_from
+    if basis is None:
+        known = "Nothing shows how much of this is noise"
+    elif basis == "steps":
+        known = (
+            "The intervals of the step and its device time are from step to step within one "
+            "capture a side"
+        )
+    else:
+        return []
+    return [
+        "",
+        f"{known}: what differs from run to run takes two captures or more on each side.",
+    ]
 
 
 def largest_parts(comparison: Comparison) -> list[str]:
@@ -113,18 +169,23 @@ def largest_parts(comparison: Comparison) -> list[str]:
     lines = []
     for title, split in (
         ("Device time", attribution.ledger),
-        ("Regions", attribution.regions),
+        ("Regions", attribution.headline),
         ("Ops", attribution.ops),
     ):
         named = ", ".join(f"{_name(row)} {signed(row.delta)}" for row in _leading(split))
         if named:
             lines += ["", f"{title}: {named}."]
+        elif split.noise_rows and split.noise and split.noise.delta:
+            lines += ["", f"{title}: nothing is told from noise."]
     return lines
 
 
 def _leading(split: Split) -> list[SplitRow]:
     """The largest first; the ledger's terms come in an order of their own."""
-    rows = sorted((row for row in split.rows if row.delta), key=lambda row: -abs(row.delta or 0.0))
+    rows = sorted(
+        (row for row in split.rows if row.delta and not row.noise),
+        key=lambda row: -abs(row.delta or 0.0),
+    )
     least = LEAST_NAMED * abs(rows[0].delta or 0.0) if rows else 0.0
     return [row for row in rows[:ROWS_NAMED] if abs(row.delta or 0.0) >= least]
 
@@ -134,35 +195,37 @@ def _name(row: SplitRow) -> str:
         return prose(row.name)
     if not isinstance(row, OpChange):
         return code(row.name)
-    manner = ", ".join(filter(None, (_collective(row), row.match.replace("_", " "), _pass(row))))
+    manner = ", ".join(filter(None, (_collective(row), _match(row), _pass(row))))
     return f"{_op_names(row)} ({prose(manner)})"
 
 
+_MATCHES = {"only_before": "removed", "only_after": "added"}
+
+
+def _match(row: OpChange) -> str:
+    return _MATCHES.get(row.match) or row.match.replace("_", " ")
+
+
+def _op_sides(row: OpChange) -> list[OpSide]:
+    return [op for op in (row.before_op, row.after_op) if op is not None]
+
+
 def _collective(row: OpChange) -> str:
-    """Of a row of one kind of collective, that kind, unless its ops' names say so."""
-    ops = (*row.before_ops, *row.after_ops)
-    kinds = {op.category for op in ops}
-    kind = kinds.pop() if len(kinds) == 1 else ""
+    """Of a collective its kind, unless its names say so."""
+    ops = _op_sides(row)
+    kind = ops[0].category if ops else ""
     return kind if kind in COLLECTIVES and any(kind not in op.canonical_name for op in ops) else ""
 
 
 def _pass(row: OpChange) -> str:
-    """Where all the row's ops are in one pass that has a name."""
-    passes = {op.pass_ for op in (*row.before_ops, *row.after_ops)}
+    """Where the row's ops are in one pass that has a name."""
+    passes = {op.pass_ for op in _op_sides(row)}
     return (passes.pop() or "") if len(passes) == 1 and "other" not in passes else ""
 
 
 def _op_names(row: OpChange) -> str:
-    before, after = _side_names(row.before_ops), _side_names(row.after_ops)
-    if not row.before_ops or not row.after_ops:
-        return before or after
-    return before if before == after else f"{before} → {after}"
-
-
-def _side_names(ops: Sequence[OpSide]) -> str:
-    names = list(dict.fromkeys(op.canonical_name for op in ops))
-    shown = ", ".join(code(name) for name in names[:ROWS_NAMED])
-    return shown if len(names) <= ROWS_NAMED else f"{shown}, ..."
+    names = dict.fromkeys(op.canonical_name for op in _op_sides(row))
+    return " → ".join(map(code, names))
 
 
 def signed(microseconds: float | None) -> str:
@@ -172,6 +235,13 @@ def signed(microseconds: float | None) -> str:
 
 def percent(relative: float | None) -> str:
     return NOT_KNOWN if relative is None else f"{100 * relative:+.1f} %"
+
+
+def _interval(change: JudgedChange) -> str:
+    if change.interval is None:
+        return ""
+    low, high = change.interval
+    return f"{signed(low)} to {signed(high)}"
 
 
 def _present(microseconds: float | None) -> str:
@@ -191,7 +261,7 @@ def _comparability(comparison: Comparison) -> list[str]:
     state = comparison.comparability
     before, after = comparison.before, comparison.after
     rows = [
-        [title, _fact(before, name), _fact(after, name)]
+        [title, _facts(before, name), _facts(after, name)]
         for title, name in (
             ("source", "source_path"),
             ("format", "source_format"),
@@ -207,7 +277,7 @@ def _comparability(comparison: Comparison) -> list[str]:
             ("summarized by", "tool_version"),
             ("jax", "jax_version"),
         )
-        if getattr(before, name) is not None or getattr(after, name) is not None
+        if any(getattr(one, name) is not None for one in (*before, *after))
     ]
     lines = []
     if state.same_capture:
@@ -221,6 +291,11 @@ def _comparability(comparison: Comparison) -> list[str]:
     return [*lines, "", *table(["", "before", "after"], rows, "lll")]
 
 
+def _facts(side: Sequence[ComparedCapture], name: str) -> str:
+    """One for all captures, or each one's."""
+    return ", ".join(dict.fromkeys(_fact(one, name) for one in side))
+
+
 def _fact(side: ComparedCapture, name: str) -> str:
     value = getattr(side, name)
     if value is None:
@@ -232,31 +307,108 @@ def _split(comparison: Comparison, name: str, header: str) -> list[str]:
     if comparison.attribution is None:
         return []
     split: Split = getattr(comparison.attribution, name)
-    rows = [[_name(row), *_change(row), percent(row.share_of_target)] for row in _all(split)]
-    headers = [header, *DURATIONS, "relative", "of the change"]
+    shown = _shown(split)
+    headers, aligned = [header, *DURATIONS, "relative", "of the change"], "l"
+    rows = [[_name(row), *_change(row), percent(row.share_of_target)] for row in shown]
+    if name in _GROSS:
+        headers += _GROSS_HEADERS
+        rows = [[*cells, *_gross(row)] for cells, row in zip(rows, shown, strict=True)]
     note = "Per step and device; the rows sum to the change of a step."
-    return [note, "", *table(headers, rows), *left_out(split.total_rows, len(split.rows), "row")]
+    if name == "headline":
+        note += " The fewest regions that account for it, each with all below it."
+    lines = [note, "", *_table(headers, rows, shown, aligned), *_left_out(split)]
+    if name == "headline" and comparison.attribution.renames:
+        lines += ["", _renames(comparison)]
+    return lines
 
 
-def _all(split: Split) -> Iterable[SplitRow]:
-    return [*split.rows, *([split.others] if split.others else [])]
+_GROSS = ("headline", "regions")
+_GROSS_HEADERS = ["added", "removed", "grown", "shrunk"]
+
+
+def _gross(row: SplitRow) -> list[str]:
+    gross = row.gross if isinstance(row, RegionChange) else None
+    return ["", "", "", ""] if gross is None else _parts(gross)
+
+
+def _parts(gross: GrossChange) -> list[str]:
+    parts = (gross.added, gross.removed, gross.grown, gross.shrunk)
+    return [signed(part) if part else "" for part in parts]
+
+
+def _renames(comparison: Comparison) -> str:
+    assert comparison.attribution is not None
+    renames = comparison.attribution.renames
+    named = ", ".join(
+        f"{code(one.before)} → {code(one.after.rpartition(SEPARATOR)[2])}"
+        for one in renames[:ROWS_NAMED]
+    )
+    more = len(renames) - ROWS_NAMED
+    return f"Renamed: {named}{f', and {more:,} more' if more > 0 else ''}."
+
+
+def _table(
+    headers: Sequence[str], rows: Sequence[list[str]], of: Sequence[SplitRow], aligned: str
+) -> list[str]:
+    """With a column of intervals where there are any."""
+    if not any(row.interval for row in of):
+        return table(headers, rows, aligned)
+    at = headers.index("change") + 1
+    with_intervals = [
+        [*cells[:at], _interval(row), *cells[at:]] for cells, row in zip(rows, of, strict=True)
+    ]
+    return table([*headers[:at], "95 %", *headers[at:]], with_intervals, aligned)
+
+
+def _shown(split: Split) -> list[SplitRow]:
+    """The rows that are told from noise, then the others of them and all noise as a line each."""
+    told = [row for row in split.rows if not row.noise]
+    if split.noise is None:
+        return [*told, *([split.others] if split.others else [])]
+    several = plural(split.noise_rows, "row")
+    noise = split.noise.model_copy(update={"name": f"(not told from noise: {several})"})
+    if split.total_rows - split.noise_rows > len(told) and split.others is not None:
+        return [*told, _less(split.others, split.noise), noise]
+    return [*told, noise]
+
+
+def _less(others: SplitRow, noise: SplitRow) -> SplitRow:
+    """What others hold beside the noise."""
+
+    def rest(name: str) -> float | None:
+        whole, part = getattr(others, name), getattr(noise, name)
+        return None if whole is None else round(whole - (part or 0.0), 6)
+
+    before, delta = rest("before"), rest("delta")
+    return SplitRow(
+        name=others.name,
+        before=before,
+        after=rest("after"),
+        delta=delta,
+        relative=delta / before if before and delta is not None else None,
+        share_of_target=rest("share_of_target"),
+    )
+
+
+def _left_out(split: Split) -> list[str]:
+    told = [row for row in split.rows if not row.noise]
+    return left_out(split.total_rows - split.noise_rows, len(told), "row")
 
 
 def _ops(comparison: Comparison) -> list[str]:
     if comparison.attribution is None:
         return []
     split = comparison.attribution.ops
-    rows = []
-    for row in _all(split):
-        named = _op_names(row) if isinstance(row, OpChange) and row.match not in _NO_OPS else None
-        if isinstance(row, OpChange) and row.match == "same_kind":
-            named = f"{prose(row.name)}: {_op_names(row)}"
-        elif named and isinstance(row, OpChange) and _collective(row):
-            named += f" ({_collective(row)})"
+    rows, shown = [], _shown(split)
+    for row in shown:
+        named = prose(row.name)
+        if isinstance(row, OpChange) and row.match not in _NO_OPS:
+            kind = _collective(row)
+            named = _op_names(row) + (f" ({kind})" if kind else "")
         rows.append(
             [
-                named or prose(row.name),
-                prose(row.match.replace("_", " ")) if isinstance(row, OpChange) else "",
+                named,
+                prose(_match(row)) if isinstance(row, OpChange) else "",
                 prose(_pass(row)) if isinstance(row, OpChange) else "",
                 _scope(row),
                 *_calls(row),
@@ -267,24 +419,23 @@ def _ops(comparison: Comparison) -> list[str]:
     calls = ["calls before", "calls after"]
     headers = ["op", "match", "pass", "scope", *calls, *DURATIONS, "relative", "of the change"]
     lines = ["Per step and device; the rows sum to the change of a step.", ""]
-    lines += [*table(headers, rows, "llll"), *left_out(split.total_rows, len(split.rows), "row")]
-    for one, sentence in (
-        (split.rest, "has no partner on the other side"),
-        (split.loose, "is of ops that are matched by kind alone"),
-    ):
-        if one.before or one.after:
-            lines += [
-                "",
-                f"{signed(one.delta)} {sentence}: {_present(one.before)} before, "
-                f"{_present(one.after)} after.",
-            ]
-    return lines
+    lines += [*_table(headers, rows, shown, "llll"), *_left_out(split)]
+    parts = [
+        f"{name} {signed(part)}"
+        for name, part in zip(
+            _GROSS_HEADERS,
+            (split.gross.added, split.gross.removed, split.gross.grown, split.gross.shrunk),
+            strict=True,
+        )
+        if part
+    ]
+    return [*lines, *(["", f"All ops: {', '.join(parts)}."] if parts else [])]
 
 
 def _calls(row: SplitRow) -> list[str]:
     if not isinstance(row, OpChange):
         return ["", ""]
-    return [_count(row.before_count), _count(row.after_count)]
+    return ["" if op is None else _count(op.count) for op in (row.before_op, row.after_op)]
 
 
 def _count(count: float | None) -> str:
@@ -295,10 +446,8 @@ _NO_OPS = ("idle", "launch", "rest")
 
 
 def _scope(row: SplitRow) -> str:
-    if not isinstance(row, OpChange) or row.match == "same_kind":
-        return ""
-    scopes = [ops[0].scope for ops in (row.before_ops, row.after_ops) if ops and ops[0].scope]
-    return " → ".join(code(scope) for scope in dict.fromkeys(scopes) if scope)
+    ops = _op_sides(row) if isinstance(row, OpChange) else []
+    return " → ".join(map(code, dict.fromkeys(op.scope for op in ops if op.scope)))
 
 
 def _steps(comparison: Comparison) -> list[str]:
@@ -320,14 +469,15 @@ def _steps(comparison: Comparison) -> list[str]:
 
 
 def _regions(comparison: Comparison) -> list[str]:
-    rows = [[code(row.path), *_change(row)] for row in comparison.regions]
-    if not rows:
+    told = [row for row in comparison.regions if not row.noise]
+    if not told:
         return []
+    rows = [[code(row.path), *_change(row), *_parts(row.gross)] for row in told]
     note = "Per step and device; a region contains those below it, so these do not sum."
     return [
         note,
         "",
-        *table(["region", *DURATIONS, "relative"], rows),
+        *table(["region", *DURATIONS, "relative", *_GROSS_HEADERS], rows),
         *left_out(comparison.total_regions, len(rows), "region"),
     ]
 
