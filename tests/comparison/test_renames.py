@@ -100,3 +100,32 @@ def test_a_kernel_that_stands_for_its_scope():
     assert places([op("f/old"), op("f/old/dot", "b")], [op("f/new"), op("f/new/dot", "b")]) == [
         "f/old", "f/old/dot"
     ]  # fmt: skip
+
+
+PARTS = [("attn", "a"), ("mlp", "b")]
+
+
+def test_a_scope_around_what_was_there():
+    """`f/tower` stands in `f/model` now, with its blocks; and back."""
+    inside = [op(f"f/tower/{part}/dot", shape) for part, shape in PARTS]
+    around = [op(f"f/model/tower/{part}/dot", shape) for part, shape in PARTS]
+    assert places(inside, around) == [one.scope for one in inside]
+    assert renamed(inside, around) == [("f/tower", "f/model/tower")]
+    assert places(around, inside) == [one.scope for one in around]
+    assert renamed(around, inside) == [("f/model/tower", "f/tower")]
+    # What is new in the scope around it stays there.
+    more = [*around, op("f/model/head/dot", "c")]
+    assert places(inside, more) == [*(one.scope for one in inside), "f/model/head/dot"]
+
+
+def test_two_scopes_move_into_one():
+    before = [op(f"f/{part}/dot", shape) for part, shape in PARTS]
+    after = [op(f"f/block/{part}/dot", shape) for part, shape in PARTS]
+    assert renamed(before, after) == [("f/attn", "f/block/attn"), ("f/mlp", "f/block/mlp")]
+    assert places(after, before) == [one.scope for one in after]
+
+
+def test_another_scope_of_the_same_name_deeper_is_none():
+    before, after = [op("f/tower/dot", "a")], [op("f/model/tower/dot", "z")]
+    assert renamed(before, after) == []
+    assert places(before, after) == ["f/model/tower/dot"]

@@ -10,7 +10,8 @@ Contract
     renamed          all of the key, in a scope that was renamed
     reshaped         all but the shapes, in a scope that has as many such ops before as after
     kernel_variant   kind, pass, scope and name but for digits (tile sizes)
-    moved            name, kind, shapes, pass, primitive and calls, in another scope
+    moved            name, kind, shapes and calls, and either the scope, in another pass, or the
+                     pass and the primitive, in another scope
     replaced         of as many calls, and the only ones of their kind and pass in a region, deepest
                      first, where all else of that ledger term and pass has a partner: another
                      kernel
@@ -113,6 +114,7 @@ def match_ops(before: Sequence[OpTime], after: Sequence[OpTime]) -> list[OpMatch
         (EXACT, _full_key, None),
         (RESHAPED, _shapeless_key, None),
         (VARIANT, _digitless_key, _digitless_key),
+        (MOVED, _passless_key, _passless_key),
         (MOVED, _placeless_key, _placeless_key),
         *(
             (REPLACED, _region_key(known, depth, by_term=False), _region_key(known, depth))
@@ -191,6 +193,14 @@ def _digitless_key(side: OpTime) -> Hashable:
         return None
     name, leaf = (_DIGITS.sub("", text) for text in (side.group.canonical_name, side.path[-1]))
     return name, side.group.category, (*side.path[:-1], leaf), side.group.pass_
+
+
+def _passless_key(side: OpTime) -> Hashable:
+    """What a compiler calls recomputed that it then computes only once."""
+    if not side.path:
+        return None
+    group = side.group
+    return group.canonical_name, group.category, group.shape_signature, side.path, side.count
 
 
 def _placeless_key(side: OpTime) -> Hashable:

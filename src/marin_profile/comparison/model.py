@@ -188,7 +188,7 @@ class OpSplit(Split):
 
 
 class Rename(Record):
-    """A region whose own name changed; whole paths."""
+    """A region whose own name or depth changed; whole paths."""
 
     before: str
     after: str

@@ -3,14 +3,15 @@
 Contract: from the root down, a scope that both sides have is itself. Of those that one side only
 has below the same scope, the pair that shares most ops (kind, shapes, pass, name and primitive) is
 one renamed scope if it shares at least half of them; ties go to equal numbers in the names, then
-to equal places in order (`block_3` is `layer_3`), then to the names.
+to equal places in order (`block_3` is `layer_3`), then to the names. A scope that stands one level
+deeper (less deep) on the other side, with half of its ops, is itself as well.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -30,11 +31,12 @@ class Renames:
         return {before: after for after, before in self.before_of.items()}
 
     def renamed(self) -> list[tuple[Path, Path]]:
-        """(before, after) of the regions whose own name changed."""
+        """(before, after) of the regions that stand there under another name or at another depth,
+        those above them taken as they are."""
         return sorted(
             (before, after)
             for after, before in self.before_of.items()
-            if before and before[-1] != after[-1]
+            if before != (*self.before_of.get(after[:-1], ()), after[-1])
         )
 
     def place(self, sides: Iterable[OpTime]) -> list[OpTime]:
@@ -85,34 +87,55 @@ def _tree(sides: Iterable[OpTime]) -> _Scope:
 
 
 def _descend(one: _Scope, two: _Scope, before: Path, after: Path, found: dict[Path, Path]) -> None:
-    pairs = {name: name for name in one.below.keys() & two.below.keys()}
-    gone = sorted(one.below.keys() - pairs.keys(), key=_natural)
-    come = sorted(two.below.keys() - pairs.keys(), key=_natural)
-    pairs |= _alike(one, two, gone, come)
-    for name, new in pairs.items():
-        found[*after, new] = (*before, name)
-        _descend(one.below[name], two.below[new], (*before, name), (*after, new), found)
-    for new in come:
-        if new not in pairs.values():
-            found[*after, new] = (*before, new)
+    pairs: dict[Path, Path] = {(name,): (name,) for name in one.below.keys() & two.below.keys()}
+    pairs |= _deeper(_others(one, pairs), _others(two, pairs.values()))
+    pairs |= {
+        old: new for new, old in _deeper(_others(two, pairs.values()), _others(one, pairs)).items()
+    }
+    pairs |= _alike(_others(one, pairs), _others(two, pairs.values()))
+    for name in two.below:
+        found[*after, name] = (*before, name)
+    for old, new in pairs.items():
+        found[*after, *new] = (*before, *old)
+        _descend(_at(one, old), _at(two, new), (*before, *old), (*after, *new), found)
 
 
-def _alike(
-    one: _Scope, two: _Scope, gone: Sequence[str], come: Sequence[str]
-) -> Iterator[tuple[str, str]]:
+def _at(scope: _Scope, path: Path) -> _Scope:
+    for name in path:
+        scope = scope.below[name]
+    return scope
+
+
+def _others(scope: _Scope, taken: Iterable[Path]) -> dict[str, _Scope]:
+    """What stands below it and is not taken, nor anything in it."""
+    names = {path[0] for path in taken}
+    return {name: scope.below[name] for name in sorted(scope.below.keys() - names, key=_natural)}
+
+
+def _deeper(one: Mapping[str, _Scope], two: Mapping[str, _Scope]) -> dict[Path, Path]:
+    """Scopes of `one` that stand in one of `two`."""
+    found: dict[Path, Path] = {}
+    for name, scope in one.items():
+        for around, other in two.items():
+            inner = other.below.get(name)
+            if inner and _shared(scope.ops, inner.ops) >= LEAST_SHARED:
+                found.setdefault((name,), (around, name))
+    return found
+
+
+def _alike(one: Mapping[str, _Scope], two: Mapping[str, _Scope]) -> dict[Path, Path]:
     candidates = []
-    for at, name in enumerate(gone):
-        for to, new in enumerate(come):
-            shared = _shared(one.below[name].ops, two.below[new].ops)
+    for at, (name, scope) in enumerate(one.items()):
+        for to, (new, other) in enumerate(two.items()):
+            shared = _shared(scope.ops, other.ops)
             if shared >= LEAST_SHARED:
                 other_number = _DIGITS.findall(name) != _DIGITS.findall(new)
                 candidates.append((-shared, other_number, abs(at - to), name, new))
-    taken: set[tuple[bool, str]] = set()
+    found: dict[Path, Path] = {}
     for _, _, _, name, new in sorted(candidates):
-        if (False, name) in taken or (True, new) in taken:
-            continue
-        taken |= {(False, name), (True, new)}
-        yield name, new
+        if (name,) not in found and (new,) not in found.values():
+            found[name,] = (new,)
+    return found
 
 
 def _shared(one: Counter[tuple[str, ...]], two: Counter[tuple[str, ...]]) -> Fraction:

@@ -29,6 +29,7 @@ from marin_profile.comparison.model import (
     OpChange,
     OpSide,
     RegionChange,
+    Rename,
     Split,
     SplitRow,
     Target,
@@ -340,11 +341,16 @@ def _renames(comparison: Comparison) -> str:
     assert comparison.attribution is not None
     renames = comparison.attribution.renames
     named = ", ".join(
-        f"{code(one.before)} → {code(one.after.rpartition(SEPARATOR)[2])}"
-        for one in renames[:ROWS_NAMED]
+        f"{code(one.before)} → {code(_new_name(one))}" for one in renames[:ROWS_NAMED]
     )
     more = len(renames) - ROWS_NAMED
     return f"Renamed: {named}{f', and {more:,} more' if more > 0 else ''}."
+
+
+def _new_name(rename: Rename) -> str:
+    """The last part, unless that is as before and the scope stands elsewhere."""
+    old, new = (path.rpartition(SEPARATOR)[2] for path in (rename.before, rename.after))
+    return new if old != new else rename.after
 
 
 def _table(
