@@ -23,6 +23,7 @@ import ast
 import difflib
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -212,6 +213,8 @@ def _same_by_its_kind(operator: str, was: str, becomes: str) -> str | None:
     """Why all such mutants mean the same as the code."""
     if operator.endswith(("_BitAnd_Mul", "_BitOr_Add")):
         return "of conditions, and the code has & and | for these and for sets only"
+    if operator.endswith("_USub_Invert") and re.search(r"key=lambda .*~[a-z]", becomes):
+        return "a key to sort by: of whole numbers ~n is -n - 1, the same order"
     if was.replace("strict=True", "strict=False") == becomes.replace("strict=True", "strict=False"):
         return "zip's check of lengths that are equal"
     return None

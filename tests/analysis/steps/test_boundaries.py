@@ -508,6 +508,37 @@ def test_an_op_that_outlasts_steps_is_named_where_markers_have_no_work():
     )
 
 
+def test_of_several_ops_that_outlast_steps_the_longest_is_named():
+    """On either device; an op as long as a step does not outlast it."""
+    for first, second in ((360, 250), (250, 360)):
+        space = Space()
+        host = space.host()
+        for number in range(8):
+            host.marker(number, 50 * MS * number, 40 * MS)
+        space.gpu(0).kernel("gemm", MS, first * MS)
+        space.gpu(1).kernel("gemm", MS, 50 * MS).kernel("conv", 60 * MS, second * MS)
+        series = steps(space)
+        name = "gemm on /device:GPU:0" if first > second else "conv on /device:GPU:1"
+        assert series.doubts[1] == (
+            f"{name} runs for 360.00 ms (the longest of 2 such ops), longer than 7 typical steps "
+            "of 50.00 ms."
+        )
+        assert series.long_op is not None
+        assert (series.long_op.time, series.long_op.steps) == (360 * MS * US, 7)
+
+
+def test_markers_of_one_time_have_no_length_that_an_op_could_outlast():
+    space = Space()
+    host, gpu = space.host(), space.gpu(0)
+    for number in range(3):
+        host.marker(number, 10 * MS, 0, line=f"python/{number}")
+        host.call("launch", 10 * MS, 0, line=f"python/{number}", correlation_id=number)
+        gpu.kernel("k", 20 * MS, 0, stream=f"Stream #{number}", correlation=number)
+    series = steps(space)
+    assert series.count == 3
+    assert series.long_op is None
+
+
 def test_an_op_as_long_as_a_step_is_not_named():
     assert len(steps(collapse(56)).doubts) == 1
 

@@ -564,7 +564,9 @@ def test_untied_markers_that_span_half_of_the_work_are_steps(worked, source):
     series = steps(space)
     assert series.source == source
     if source == "annotation":
-        assert us(series.start) == [[0, 120, 240, 360, 480]]
+        assert us(series.start) == us(series.boundary) == [[0, 120, 240, 360, 480]]
+        assert us(series.end) == [[120, 240, 360, 480, 480]]
+        assert (series.present.all(), series.cut.any()) == (True, False)
 
 
 def cpu_step(host, run_id: int, at: int, duration: int) -> None:
@@ -589,13 +591,14 @@ def test_markers_of_one_number_are_one_step():
 def test_numbers_that_start_again_are_new_steps():
     space = Space()
     host = space.host()
-    for index in range(6):
+    for index in range(9):
         at = 1_000 * index
         host.marker(index % 3, at, 50)
         host.call("Execute", at + 10, 5, run_id=index)
         cpu_step(host, index, at + 60, 300)
     series = steps(space)
-    assert numbers(series) == [0, 1, 2, 0, 1, 2]
+    assert numbers(series) == [0, 1, 2] * 3
+    assert us(np.diff(series.start)) == [[1_000] * 8]
     assert any("restart within" in note for note in remarks(series))
 
 

@@ -9,6 +9,7 @@ from builders_xspace import US, Space
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.steps.find import find_steps
 from marin_profile.analysis.steps.series import StepSeries
+from marin_profile.analysis.steps.ties import _executions_per_marker
 
 MS = 1000
 
@@ -97,6 +98,36 @@ def test_a_multiple_of_the_markers_is_tied_in_order():
     assert ms(series.end - series.start) == [[19] * 3]
     assert ms(series.start) == [[1, 21, 41]]
     assert series.doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("start", "first", "each"),
+    [
+        ([6, 16, 26], 0, 1),
+        ([5, 15, 25], 0, 1),
+        ([6, 7, 16, 17, 26, 27], 0, 2),
+        # Launched before the first marker.
+        ([1, 6, 16, 26], 1, 1),
+        ([1, 2, 3, 6, 16, 26], 3, 1),
+        # The last one's are not all there; they are more than one has, and not a multiple.
+        ([6, 16], 0, 1),
+        ([6, 7, 16, 17, 26], 0, 2),
+        ([1, 6, 7, 16, 17, 26], 1, 2),
+        ([6, 16, 26, 27], 0, 0),
+        ([1, 6, 16, 26, 27], 0, 0),
+        # As many as the markers, or a multiple, in any place.
+        ([30, 40, 50], 0, 1),
+        ([30, 31, 40, 41, 50, 51], 0, 2),
+        ([6, 7, 16, 26, 27, 28], 0, 2),
+        ([6, 16, 17, 26, 27, 28], 0, 2),
+        ([30, 40, 50, 60], 0, 0),
+        ([6, 7, 16, 26], 0, 0),
+        ([6, 16, 17, 26], 0, 0),
+    ],
+)
+def test_executions_are_tied_in_order_if_each_marker_has_as_many(start, first, each):
+    found = _executions_per_marker(np.array(start), np.array([5, 15, 25]))
+    assert found == (first, each)
 
 
 def nested(inner: int) -> Space:

@@ -6,6 +6,7 @@ one step; a number that comes back later begins a new round. Times are the event
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,16 +50,16 @@ def find_markers(timeline: Timeline) -> list[Markers]:
 
 def _markers(name: str, events: list[tuple[int, int, int, int]]) -> Markers:
     events = sorted(events)
-    rounds: dict[int, int] = {}
+    rounds: Counter[int] = Counter()
     last: dict[int, int] = {}
     seen: set[tuple[int, int, int]] = set()
     keys = []
     for _, number, _, line in events:
-        if last.get(line) != number and (line, rounds.get(line, 0), number) in seen:
-            rounds[line] = rounds.get(line, 0) + 1
+        if last.get(line) != number and (line, rounds[line], number) in seen:
+            rounds[line] += 1
         last[line] = number
-        seen.add((line, rounds.get(line, 0), number))
-        keys.append((rounds.get(line, 0), number))
+        seen.add((line, rounds[line], number))
+        keys.append((rounds[line], number))
     step_of = {key: index for index, key in enumerate(dict.fromkeys(keys))}
     starts: dict[int, int] = {}
     for event, key in zip(events, keys, strict=True):

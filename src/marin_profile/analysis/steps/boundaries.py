@@ -102,8 +102,7 @@ def _boundaries(device: DeviceOps, start: Int64s, present: Bools, marker_start: 
     # The op's own two times say by how much its clock differs from the markers'.
     shift = device.start[first] - device.timeline.start[device.rows[first]]
     marker = np.minimum(marker_start + shift, start)
-    busy_until = np.maximum.accumulate(device.end)
-    before = np.where(first > 0, busy_until[np.maximum(first - 1, 0)], _LOW)
+    before = np.append(np.maximum.accumulate(device.end), _LOW)[first - 1]
     is_idle = present & (np.maximum(marker, before) < start - ROUNDING)
     return np.where(is_idle, np.maximum(marker, before), start)
 
@@ -237,7 +236,7 @@ def note_long_ops(
     if not len(known) and markers is not None:
         known = np.diff(markers)
     typical = int(np.median(known)) if len(known) else 0
-    if typical <= 0:
+    if not typical:
         return
     count = sum(int((device.self_time > typical).sum()) for device in devices)
     if not count:

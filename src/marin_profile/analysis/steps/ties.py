@@ -29,9 +29,7 @@ from marin_profile.analysis.steps.sequences import steps_from
 from marin_profile.analysis.steps.series import NO_STEP
 from marin_profile.events.timeline import Int64s
 
-# A way that ties this share of the device work is good enough; else a less sure one that ties this
-# many times as much is preferred.
-LEAST_TIED = 0.5
+# A less sure way is preferred if it ties more than this many times as much.
 MUCH_MORE = 2
 
 StepOfOps = list[Int64s]  # per device the step of each op, NO_STEP for none
@@ -61,7 +59,7 @@ def tied_work(host: HostDevices, devices: list[DeviceOps], found: list[Markers])
         if max(times) > MUCH_MORE * most:
             most = max(times)
             best = tied[times.index(most)]
-        if most and most >= LEAST_TIED * whole:
+        if MUCH_MORE * most >= whole:
             break
     return best
 
@@ -102,8 +100,6 @@ def _by_run_id(host: HostDevices, devices: list[DeviceOps], markers: Markers) ->
     timeline = host.timeline
     rows = host.host_rows(timeline.run_id.rows)
     step = steps_of_events(timeline, markers.spans, rows)
-    if not (step >= 0).any():
-        return None
     _, run_ids = timeline.run_id.find(rows)
     has_ordinal, ordinals = timeline.device_ordinal.find(rows)
     order = np.lexsort((timeline.start[rows], run_ids))
@@ -128,8 +124,6 @@ def _by_correlation(
     """Kernels by the correlation id of their launch; `rows` are launches and `step` their steps."""
     timeline = host.timeline
     chosen = step >= 0
-    if not chosen.any():
-        return None
     _, ids = timeline.correlation_id.find(rows)
     order = np.argsort(ids[chosen], kind="stable")
     known, step_of_id = ids[chosen][order], np.append(step[chosen][order], NO_STEP)
@@ -179,9 +173,10 @@ def _executions_per_marker(start: Int64s, markers: Int64s) -> tuple[int, int]:
     """The first execution that a marker names, and how many each marker does (0: not constant)."""
     before = int(np.searchsorted(start, markers[0]))
     counts = np.diff(np.searchsorted(start, markers))
+    each = int(counts.min())
     after = len(start) - before - int(counts.sum())
-    if counts[0] and (counts == counts[0]).all() and after <= counts[0]:
-        return before, int(counts[0])
+    if each and not np.ptp(counts) and after <= each:
+        return before, each
     return 0, 0 if len(start) % len(markers) else len(start) // len(markers)
 
 
