@@ -167,6 +167,29 @@ def test_compiling_is_named_by_the_call_that_compiles(name, kind):
     assert causes(space)[8] == Cause(kind, "PjitFunction(train_step)", "fusion.1", 500 * US, 0)
 
 
+@pytest.mark.parametrize(("length", "kind"), [(435, "compile"), (434, "host_event")])
+def test_compiling_that_covers_half_of_the_gap_is_the_cause(length, kind):
+    """Of 870 us; in two parts, of which one lies inside another compile."""
+    space, host, starts = stalled({9: 500})
+    host.call("evaluate", starts[9] + 610, 800)
+    host.call("backend_compile", starts[9] + 700, 100)
+    host.call("backend_compile", starts[9] + 900, length - 100)
+    host.call("XlaCompile", starts[9] + 910, 100)
+    assert causes(space)[8] == Cause(kind, "evaluate", "fusion.1", 500 * US, 0)
+
+
+def test_of_two_host_events_the_one_that_covers_more_is_named():
+    """Of `copy` what lies in the gap counts, and of `save` what is behind `copy`."""
+    space, host, starts = stalled({9: 500})
+    host.call("copy", starts[9] + 400, 636)
+    host.call("save", starts[9] + 900, 570)
+    assert causes(space)[8].name == "copy"
+    space, host, starts = stalled({9: 500})
+    host.call("copy", starts[9] + 400, 634)
+    host.call("save", starts[9] + 900, 700)
+    assert causes(space)[8].name == "save"
+
+
 def test_a_short_compile_is_not_the_cause():
     space, host, starts = stalled({9: 500})
     host.call("evaluate", starts[9] + 610, 880)

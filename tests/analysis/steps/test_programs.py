@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from builders_xspace import Space
+from builders_xspace import US, Space
 from marin_profile.analysis.steps.programs import Dominant, dominant_program, shortest_cycle
 
 
@@ -50,6 +50,30 @@ def test_programs_of_one_op_time_are_in_order_of_name_and_id():
     dominant = dominant_program(space.devices().main)
     assert dominant is not None
     assert list(dominant.op_time) == [("jit_c", 2), ("jit_a", 9), ("jit_a", 10), ("jit_b", 1)]
+
+
+@pytest.mark.parametrize("silent", [0, 1])
+def test_a_device_without_executions_has_no_say(silent):
+    """On the other one two variants of jit_f with four ops of five in common follow no order."""
+    space = Space()
+    for ordinal in range(2):
+        tpu = space.tpu(ordinal)
+        for place, shape in enumerate((1, 1, 2, 1, 2, 2, 2)):
+            if ordinal != silent:
+                tpu.module(f"jit_f({shape})", 100 * place, 50)
+            for index in range(4):
+                tpu.op(f"fusion.{index}", 100 * place + 10 * index, 10)
+            tpu.op(f"shape.{shape}", 100 * place + 40, 10)
+    dominant = dominant_program(space.devices().main)
+    assert dominant is not None
+    assert dominant.programs == (("jit_f", 2), ("jit_f", 1))
+    assert list(dominant.op_time.values()) == [200 * US, 150 * US]
+
+
+def test_where_no_device_has_executions_no_program_is_known():
+    space = Space()
+    space.tpu(0).op("f", 0, 1)
+    assert dominant_program(space.devices().main) is None
 
 
 def test_shares_of_the_op_time():
