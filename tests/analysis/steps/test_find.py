@@ -255,12 +255,17 @@ def test_a_small_kernel_inside_the_markers_is_not_the_step_on_gpu():
     assert us(series.end - series.start) == [[70_970] * 3]
 
 
-def test_launches_inside_the_markers_count_unless_they_tie_much_less():
-    """They tie 45 ms of a step, the order of execution would tie 54."""
+@pytest.mark.parametrize("before", [0, 3])
+def test_launches_inside_the_markers_count_unless_they_tie_much_less(before):
+    """They tie 45 ms of a step, the order of execution would tie 54. Work before the first marker
+    is tied by neither."""
     space = Space()
     host = space.host()
+    for number in range(before):
+        host.cpu_op("init", 100_000 * number, 90_000, run_id=200 + number,
+                    module=f"jit_init{number}", program_id=3 + number)  # fmt: skip
     for step in range(3):
-        at = 100_000 * step
+        at = 100_000 * (before + step)
         host.marker(step, at, 500)
         host.call("Execute", at + 10, 5, run_id=100 + step)
         host.cpu_op(

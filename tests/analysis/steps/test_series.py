@@ -78,6 +78,7 @@ def test_without_steps_there_is_nothing_to_keep():
         (4, "", None),
         (1, "last", (100, 275)),
         (3, "last", None),
+        (4, "last", None),
     ],
 )
 def test_the_window_is_from_the_first_boundary_to_the_last_end(first, cut, window):

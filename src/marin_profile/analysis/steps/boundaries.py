@@ -139,8 +139,6 @@ def _are_too_few(used: Bools) -> bool:
 def _cut_steps(pairs: list[tuple[DeviceOps, Int64s]], used: Bools, remarks: Remarks) -> Bools:
     count = int(used.sum())
     cut = np.zeros(count, np.bool_)
-    if count < 2:
-        return cut
     position = np.append(np.cumsum(used) - 1, NO_STEP)
     for device, step_of_op in pairs:
         step = step_of_op if used.all() else position[step_of_op]

@@ -78,7 +78,7 @@ def shared_steps(parts: Sequence[HostPart]) -> list[SharedSteps | None]:
         own = keys.get(part.host, [])
         chosen = tuple(position for position, key in enumerate(own) if key in shared)
         selection = SharedSteps(chosen, tuple(own[position] in cut for position in chosen))
-        is_whole = len(chosen) == len(own) and selection.cut == tuple(part.steps.cut.tolist())
+        is_whole = selection.cut == tuple(part.steps.cut.tolist())
         selections.append(None if is_whole else selection)
     return selections
 
