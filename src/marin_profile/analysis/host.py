@@ -22,6 +22,7 @@ from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.ledger import DeviceIntervals, Ledger
 from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.planes import SPARSECORE
+from marin_profile.analysis.program_runs import executions_by_name, launches_by_name
 from marin_profile.analysis.roofline import Peaks, peaks_of
 from marin_profile.analysis.steps.account import (
     EXECUTION,
@@ -67,7 +68,8 @@ class HostPart:
     basis, if one was asked for; slow_steps: why the outliers among this host's steps are slow, by
     their position. has_hlo: whether the file holds HLO protos.
     machine: the same for processes of one machine; origin: when the first event began, as (epoch
-    ns, ps), and step_begin: (d, n) when each step began on each device after that, event clock."""
+    ns, ps), and step_begin: (d, n) when each step began on each device after that, event clock.
+    executions, launches: by program name, see `program_runs`."""
 
     host: str
     source_format: str
@@ -107,6 +109,8 @@ class HostPart:
     older: Mapping[str, int] | None = None
     slow_steps: Mapping[int, Cause] = field(default_factory=dict)
     first_op: int = 0
+    executions: Mapping[str, int] = field(default_factory=dict)
+    launches: Mapping[str, int] = field(default_factory=dict)
 
 
 def analyse_host(
@@ -204,6 +208,8 @@ def analyse_host(
         step_begin=_step_begin(found, steps),
         older=breakdown_v1(timeline, breakdown_v1_mode) if breakdown_v1_mode else None,
         first_op=min((int(device.start.min()) for device in found.devices), default=0),
+        executions=executions_by_name(found),
+        launches=launches_by_name(timeline),
     )
 
 

@@ -43,7 +43,7 @@ from marin_profile.assemble.ledger import (
     step_account,
     time_breakdown,
 )
-from marin_profile.assemble.ops import families, hot_op, op_groups, regions
+from marin_profile.assemble.ops import families, hot_op, op_groups, programs, regions
 from marin_profile.assemble.profiling import profiling_section
 from marin_profile.assemble.roofline import roofline_section
 from marin_profile.assemble.steps import step_time_section
@@ -51,6 +51,7 @@ from marin_profile.assemble.steps import step_time_section
 WHOLE_CAPTURE_LISTS = (
     "hot_ops",
     "op_groups",
+    "programs",
     "semantic_families",
     "communication_ops",
     "collectives",
@@ -112,6 +113,7 @@ def assemble(
         device_ledger=device_ledger(context),
         step_account=step_account(context),
         op_groups=op_groups(context),
+        programs=programs(context),
         transfers=[transfer(row) for row in context.transfers],
         collectives=[collective(row) for row in context.collectives.rows],
         stragglers=late[0],

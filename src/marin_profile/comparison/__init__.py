@@ -23,6 +23,7 @@ from marin_profile.comparison.deltas import (
 )
 from marin_profile.comparison.devices import device_changes
 from marin_profile.comparison.exact import change_fields, plain_change
+from marin_profile.comparison.executions import on_one_basis
 from marin_profile.comparison.model import (
     Caveat,
     Change,
@@ -33,8 +34,6 @@ from marin_profile.comparison.model import (
 )
 from marin_profile.facts.step_time import kept_steps, step_length
 from marin_profile.schema import ProfileSummary
-
-UNITS = {"durations": "us per step and device", "counts": "per step and device", "gbps": "GB/s"}
 
 
 def compare(
@@ -59,15 +58,18 @@ def compare(
         devices=device_changes(one, two),
         step_time=step_changes(one, two),
         bandwidth=bandwidth_changes(one, two),
-        units=UNITS,
+        units=_units("step and device"),
     )
-    accounts = side_accounts(one, two)
+    compared = on_one_basis(one, two)
+    accounts = side_accounts(compared.before, compared.after)
     if isinstance(accounts, str):
         return found.model_copy(update={"cannot_attribute": accounts})
     sides = Sides(*accounts)
     regions, gaps = inclusive_region_changes(sides), gap_changes(*accounts)
     return found.model_copy(
         update={
+            "basis": compared.basis,
+            "units": _units(compared.unit),
             "target": _target(sides),
             "attribution": attribute(sides, top_k),
             "regions": regions[:top_k],
@@ -77,6 +79,10 @@ def compare(
             "total_gaps": len(gaps),
         }
     )
+
+
+def _units(one: str) -> dict[str, str]:
+    return {"durations": f"us per {one}", "counts": f"per {one}", "gbps": "GB/s"}
 
 
 def _several(side: ProfileSummary | Sequence[ProfileSummary]) -> list[ProfileSummary]:

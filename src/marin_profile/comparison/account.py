@@ -14,6 +14,7 @@ from functools import cached_property
 
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.comparison.exact import picoseconds
+from marin_profile.comparison.executions import PROGRAM
 from marin_profile.comparison.matching import OpTime, op_key
 from marin_profile.comparison.noise import Times, mean
 from marin_profile.facts.step_time import kept_steps
@@ -40,6 +41,11 @@ class CaptureAccount:
     @property
     def divisor(self) -> int:
         return self.account.steps * self.account.devices
+
+    @property
+    def has_idle(self) -> bool:
+        """Executions of a program have none: see `executions`."""
+        return self.account.basis != PROGRAM
 
     @cached_property
     def total(self) -> Fraction:

@@ -101,6 +101,10 @@ class Sides:
         return RowTimes(self.before.totals, self.after.totals)
 
     @property
+    def has_idle(self) -> bool:
+        return self.before.captures[0].has_idle
+
+    @property
     def launch(self) -> bool:
         return self.before.captures[0].launch
 
@@ -127,7 +131,9 @@ class Sides:
     @property
     def no_ops(self) -> dict[str, RowTimes]:
         """The rows of time that is of no listed op."""
-        rows = {IDLE_ROW: self.term("idle")}
+        rows = {}
+        if self.has_idle:
+            rows[IDLE_ROW] = self.term("idle")
         if self.launch:
             rows[LAUNCH_ROW] = self.term("launch")
         rest = RowTimes(self.before.remainder, self.after.remainder)
@@ -177,7 +183,8 @@ def attribute(sides: Sides, top_k: int) -> Attribution:
 
 def _ledger(sides: Sides) -> Split:
     """All terms in their order."""
-    names = [name for name in TERMS if name != "launch" or sides.launch]
+    left_out = {"idle": not sides.has_idle, "launch": not sides.launch}
+    names = [name for name in TERMS if not left_out.get(name)]
     parts = {name: sides.term(name) for name in names}
     judged = None
     if sides.intervals_from == "steps":

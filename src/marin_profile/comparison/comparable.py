@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from marin_profile.base.text import duration, plural
 from marin_profile.comparison.exact import plain_change
+from marin_profile.comparison.executions import common_program
 from marin_profile.comparison.model import Caveat, Comparability, ScaledShapes
 from marin_profile.comparison.same_program import LEAST_COMMON, common_shares, scaled_shapes
 from marin_profile.facts.step_time import kept_steps, ordinal, step_length
@@ -199,9 +200,13 @@ def _not_known(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat
 
 def _steps(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     one, two = before.step_time, after.step_time
-    for side, summary in (("before", before), ("after", after)):
-        if not kept_steps(summary):
-            yield _blocking("steps", f"The {side} capture shows no steps.")
+    without = [not kept_steps(summary) for summary in (before, after)]
+    if all(without) and common_program([before, after]) is not None:
+        yield _note("steps", "Neither capture shows steps.")
+    else:
+        for side, is_without in zip(("before", "after"), without, strict=True):
+            if is_without:
+                yield _blocking("steps", f"The {side} capture shows no steps.")
     if one.source != two.source:
         yield _blocking(
             "step_source", f"The source of the steps differs: {_pair(one.source, two.source)}."

@@ -91,11 +91,22 @@ class JudgedChange(Change):
     noise: bool | None = None
 
 
+class Basis(Record):
+    """What is compared where there are no steps: an execution of a `program`, whose executions
+    (over all devices and captures of a side) stand in for steps, or the whole capture."""
+
+    kind: Literal["program", "capture"]
+    program: str | None = None
+    before_executions: int | None = None
+    after_executions: int | None = None
+    sentence: str
+
+
 class Target(JudgedChange):
     """What the splits explain. `basis` "periods": the mean over whole periods and devices;
     "execution": the mean over devices of the one step's execution, launch included where all
-    captures have it. `median`: the change of the typical step, the median length
-    (`median_measure`), which the splits do not sum to. Steps are those of all captures."""
+    captures have it; without steps see Basis. `median`: the change of the typical step, the median
+    length (`median_measure`), which the splits do not sum to. Steps are those of all captures."""
 
     basis: str
     launch_included: bool
@@ -276,6 +287,7 @@ class Comparison(Record):
     before: list[ComparedCapture]
     after: list[ComparedCapture]
     comparability: Comparability
+    basis: Basis | None = None
     target: Target | None = None
     cannot_attribute: str | None = None
     attribution: Attribution | None = None

@@ -2,8 +2,8 @@
 
 Contract
 * An op is in common if the other side has one alike in name (without digits) and shapes, or in
-  the outermost region that it stands in; what the whole program is called does not count. Shares
-  are of op time, so that a few small ops decide nothing.
+  the outermost region that it stands in, whatever the whole program is called; without a region,
+  in scope. Shares are of op time, so that a few small ops decide nothing.
 * Shapes are scaled if most ops whose shapes changed (all else alike) did so in one dimension by
   one factor. Result shapes show it; a weight's gradient keeps its shape when the batch grows.
 """
@@ -53,6 +53,8 @@ def _alike_in(group: OpGroup) -> list[Key]:
     region = [part for part in path if not part.startswith("jit(")]
     if region:
         found.append(("region", region[0]))
+    elif group.scope:
+        found.append(("scope", group.scope))
     return found
 
 

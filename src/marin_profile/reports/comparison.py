@@ -36,6 +36,7 @@ from marin_profile.comparison.model import (
 )
 from marin_profile.events.classify import COLLECTIVES
 from marin_profile.events.scopes import SEPARATOR
+from marin_profile.reports.basis import a_unit, is_per_device, per_unit
 from marin_profile.reports.devices import accounting_device, device_table
 
 NOT_PRESENT = "not present"
@@ -61,7 +62,7 @@ def comparison_sections(comparison: Comparison) -> list[str]:
         ("Where the change is: regions", _split(comparison, "headline", "region")),
         ("Where the change is: ops", _ops(comparison)),
         ("Where the change is: regions by themselves", _split(comparison, "regions", "region")),
-        ("Where the change is: op families", _split(comparison, "families", "family")),
+        ("Where the change is: op families", _families(comparison)),
         ("Step time", _steps(comparison)),
         ("Regions with all below them", _regions(comparison)),
         ("Collectives", _collectives(comparison)),
@@ -72,6 +73,15 @@ def comparison_sections(comparison: Comparison) -> list[str]:
         if body:
             lines += [f"## {title}", "", *body, ""]
     return lines
+
+
+def _families(comparison: Comparison) -> list[str]:
+    """Known of steps only."""
+    return _split(comparison, "families", "family") if comparison.basis is None else []
+
+
+def _sums(comparison: Comparison) -> str:
+    return f"{per_unit(comparison)}; the rows sum to the change of {a_unit(comparison)}."
 
 
 def comparison_headline(comparison: Comparison) -> str:
@@ -88,19 +98,21 @@ def _headline(comparison: Comparison) -> str:
     target = comparison.target
     if target is None or target.delta is None:
         return comparison.cannot_attribute or "The cost of a step is not known on both sides."
-    lengths = (
-        f"{duration(target.before)} before, {duration(target.after)} after "
-        f"(mean over devices, {_looks(target)})"
-    )
-    typical = _typical(target)
+    basis = comparison.basis
+    lengths = f"{duration(target.before)} before, {duration(target.after)} after"
+    if basis is None:
+        lengths += f" (mean over devices, {_looks(target)}){_typical(target)}"
+    first = "" if basis is None else f"{basis.sentence} "
+    subject = a_unit(comparison)
+    where = " on each device" if is_per_device(comparison) else ""
     if not target.delta:
-        return f"A step takes as long as before on each device: {lengths}{typical}."
+        return f"{first}{subject.capitalize()} takes as long as before{where}: {lengths}."
     from_captures = min(target.before_captures, target.after_captures) > 1
     sure = f"; 95 %: {_interval(target)}" if from_captures else ""
-    more = f"{_longer(target.delta)} on each device ({percent(target.relative)}{sure})"
+    more = f"{_longer(target.delta)}{where} ({percent(target.relative)}{sure})"
     if target.noise:
-        return f"No change is told from noise: a step takes {more}: {lengths}{typical}."
-    return f"A step takes {more}: {lengths}{typical}."
+        return f"{first}No change is told from noise: {subject} takes {more}: {lengths}."
+    return f"{first}{subject.capitalize()} takes {more}: {lengths}."
 
 
 def _longer(delta: float) -> str:
@@ -136,7 +148,8 @@ def _answer(comparison: Comparison) -> list[str]:
     lines += largest_parts(comparison)
     target = comparison.target
     split = comparison.attribution is not None and not state.same_capture
-    if split and target and target.before_steps == target.after_steps == 1:
+    lone = target is not None and target.before_steps == target.after_steps == 1
+    if split and lone and comparison.basis is None:
         lines += ["", "One step on each side has no statistics: the change may be noise."]
     elif split and target:
         lines += _certainty(comparison)
@@ -314,7 +327,7 @@ def _split(comparison: Comparison, name: str, header: str) -> list[str]:
     if name in _GROSS:
         headers += _GROSS_HEADERS
         rows = [[*cells, *_gross(row)] for cells, row in zip(rows, shown, strict=True)]
-    note = "Per step and device; the rows sum to the change of a step."
+    note = _sums(comparison)
     if name == "headline":
         note += " The fewest regions that account for it, each with all below it."
     lines = [note, "", *_table(headers, rows, shown, aligned), *_left_out(split)]
@@ -424,7 +437,7 @@ def _ops(comparison: Comparison) -> list[str]:
         )
     calls = ["calls before", "calls after"]
     headers = ["op", "match", "pass", "scope", *calls, *DURATIONS, "relative", "of the change"]
-    lines = ["Per step and device; the rows sum to the change of a step.", ""]
+    lines = [_sums(comparison), ""]
     lines += [*_table(headers, rows, shown, "llll"), *_left_out(split)]
     parts = [
         f"{name} {signed(part)}"
@@ -479,7 +492,7 @@ def _regions(comparison: Comparison) -> list[str]:
     if not told:
         return []
     rows = [[code(row.path), *_change(row), *_parts(row.gross)] for row in told]
-    note = "Per step and device; a region contains those below it, so these do not sum."
+    note = f"{per_unit(comparison)}; a region contains those below it, so these do not sum."
     return [
         note,
         "",
@@ -529,5 +542,5 @@ def _gaps(comparison: Comparison) -> list[str]:
     if not rows:
         return []
     headers = ["idle before", "gaps before", "gaps after", *DURATIONS, "relative"]
-    note = "Per step and device; ops of one name without its number together."
+    note = f"{per_unit(comparison)}; ops of one name without its number together."
     return [note, "", *table(headers, rows), *left_out(comparison.total_gaps, len(rows), "op")]

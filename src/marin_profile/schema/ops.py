@@ -75,8 +75,8 @@ class OpGroup(Record):
     """All ops alike in (canonical name, category, shape, scope, pass). `count` and the durations
     cover the whole capture and all devices; `per_step_duration` as in HotOp. `owned_duration` is
     the part of the step account's windows that belongs to these ops alone: every instant has one
-    owner or is idle; `account_count` executions start in them. The remainder row, if any, is named
-    "(remainder)"."""
+    owner or is idle; `account_count` executions start in them. `exposed_by_program`: the part of
+    `exposed_duration` in each of `programs`. The remainder row, if any, is named "(remainder)"."""
 
     canonical_name: str
     category: str
@@ -94,6 +94,17 @@ class OpGroup(Record):
     account_count: Count | None = None
     owned_duration: Microseconds | None = None
     owned_per_step_duration: Microseconds | None = None
+    exposed_by_program: dict[str, Microseconds] = {}
+
+
+class Program(Record):
+    """A program, by its name, which no other has; how often it ran, over all devices, and what its
+    ops own (`exposed_duration` in OpGroup). On GPUs executions are as many as most of its kernels,
+    but no more than the host launched."""
+
+    name: str
+    executions: Count
+    exposed_duration: Microseconds
 
 
 class Region(Record):

@@ -24,14 +24,15 @@ from marin_profile.schema.communication import (
 )
 from marin_profile.schema.device_time import DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
-from marin_profile.schema.ops import HotOp, OpGroup, Region, Roofline, SemanticFamily
+from marin_profile.schema.ops import HotOp, OpGroup, Program, Region, Roofline, SemanticFamily
 from marin_profile.schema.record import EPOCH_UTC, SCHEMA_VERSION, Record
 from marin_profile.schema.steps import StepTime
 from marin_profile.schema.text import canonical_json
 
 
 class ProfileSummary(Record):
-    """The whole summary; `list_basis` says for each list which window it covers."""
+    """The whole summary; `list_basis` says for each list which window it covers. `programs`, those
+    whose executions are known, are listed where there is no `step_account`."""
 
     schema_version: str = SCHEMA_VERSION
     generated_at_utc: str = EPOCH_UTC
@@ -52,6 +53,7 @@ class ProfileSummary(Record):
     device_ledger: list[DeviceLedger] = []
     step_account: StepAccount | None = None
     op_groups: list[OpGroup] = []
+    programs: list[Program] = []
     collectives: list[Collective] = []
     transfers: list[Transfer] = []
     stragglers: list[Straggler] = []
