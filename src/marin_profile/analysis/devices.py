@@ -22,12 +22,12 @@ from marin_profile.analysis.planes import (
     GPU,
     is_op_line,
     is_steps_line,
-    natural_order,
     plane_kind,
     unknown_lines,
 )
 from marin_profile.base.columns import distinct, is_sorted, sum_by
 from marin_profile.base.intervals import self_pieces
+from marin_profile.base.text import natural_order
 from marin_profile.events.classify import is_sync_entry
 from marin_profile.events.timeline import Int64s, Line, Plane, Timeline
 

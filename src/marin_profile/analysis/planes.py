@@ -32,7 +32,6 @@ DERIVED_LINES = frozenset(
 )
 
 _DEVICE_PLANE = re.compile(r"^/device:(TPU|GPU):(\d+)(?:\s+(SparseCore\s*\d*))?\s*$", re.IGNORECASE)
-_DIGITS = re.compile(r"([0-9]+)")
 _CPU_PLANE = re.compile(r"^/host:CPU\b|^/device:CPU\b")
 
 
@@ -46,11 +45,6 @@ def plane_kind(plane: Plane) -> str:
     if match.group(3):
         return SPARSECORE
     return TPU if match.group(1).upper() == "TPU" else GPU
-
-
-def natural_order(name: str) -> list[tuple[int, str]]:
-    """A sort key by which TPU:2 stands before TPU:10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]
 
 
 def is_op_line(kind: str, line: Line) -> bool:

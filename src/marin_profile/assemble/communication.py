@@ -16,9 +16,9 @@ from marin_profile.analysis.collectives.waits import (
 )
 from marin_profile.analysis.gaps import GapTotals
 from marin_profile.analysis.host import HostPart
-from marin_profile.analysis.planes import natural_order
 from marin_profile.analysis.transfers import TransferTotals
 from marin_profile.assemble.context import Context, us, us_or_none
+from marin_profile.base.text import natural_order
 from marin_profile.events.classify import V1_COLLECTIVES
 
 

@@ -10,12 +10,14 @@ Contract
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 LONGEST_NAME = 72
 NOT_KNOWN = "n/a"
 
 _UNITS = ((1e-6, "ps", 0), (1e-3, "ns", 2), (1.0, "us", 2), (1e3, "ms", 2), (1e6, "s", 2))
+_DIGITS = re.compile(r"([0-9]+)")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -113,6 +115,11 @@ def size(count: int) -> str:
         if count >= scale:
             return f"{count / scale:,.1f} {unit}"
     return f"{count} B"
+
+
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """A sort key by which TPU:2 stands before TPU:10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:

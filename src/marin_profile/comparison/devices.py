@@ -20,7 +20,7 @@ from fractions import Fraction
 from statistics import median, median_low
 from typing import TypeVar
 
-from marin_profile.analysis.planes import natural_order
+from marin_profile.base.text import natural_order
 from marin_profile.comparison.exact import change_of, microseconds, picoseconds
 from marin_profile.comparison.model import Change, DeviceChange
 from marin_profile.facts.device_time import SPARSE_CORE, ledger_rows
