@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builders_xspace import US, Space, summarize_spaces
+from builders_xspace import US, Space, summarize_spaces, summary_of
 from marin_profile.assemble.context import Context
 
 
@@ -60,3 +60,27 @@ def test_without_steps_no_time_of_periods_is_known(monkeypatch, tmp_path):
     found = context_of(monkeypatch, tmp_path, space)
     assert (found.periods, found.in_periods, found.period_time) == (0, False, 0.0)
     assert found.window_length == 5 * US
+
+
+def test_a_host_without_device_work_leaves_no_whole_periods(monkeypatch):
+    """Nothing shows whether its devices took the same steps."""
+    idle = Space()
+    idle.host().call("start", 0, 5)
+    made: list[Context] = []
+    monkeypatch.setattr("marin_profile.assemble.roofline_section", made.append)
+    summary = summary_of(steps([FAST]).analyse(host="a"), idle.analyse(host="b"))
+    (found,) = made
+    assert (found.steady, found.periods, found.in_periods) == (True, 0, False)
+    assert found.account == []
+    assert [op.per_step_duration for op in summary.hot_ops] == [None]
+
+
+def test_an_op_of_no_duration_has_no_share(tmp_path):
+    space = Space()
+    space.gpu(0).kernel("k", 0, 0)
+    summary = summarize_spaces(tmp_path, space)
+    assert summary.time_breakdown.total_duration == 0
+    assert summary.time_breakdown.compute.share_of_total == 0
+    assert [row.share_of_total for row in summary.semantic_families] == [0]
+    assert summary.coverage.hlo_attributed_share is None
+    assert summary.roofline is None

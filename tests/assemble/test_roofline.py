@@ -49,6 +49,11 @@ def test_the_mfu_of_a_step_by_hand():
     }
 
 
+def test_a_step_may_reach_the_peak():
+    found = roofline((100, 100 * 10**6, 10))
+    assert (found.mfu, found.hfu, found.mfu_unknown_because) == (1.0, 1.0, None)
+
+
 @pytest.mark.parametrize("missing", sorted(PEAKS))
 def test_without_a_peak_the_reason_is_given(missing):
     found = roofline((60, 50 * 10**6, 10), peaks={name: 1.0 for name in PEAKS if name != missing})

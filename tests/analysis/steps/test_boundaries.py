@@ -219,6 +219,8 @@ def test_with_a_clock_conflict_boundaries_are_first_ops():
     warnings = summary_of(space.analyse()).trace_overview.quality_warnings
     assert warnings[0] == series.doubts[0]
     assert "began 20.000 ms before its launch" in warnings[1]
+    assert "; 5 of 5 launches and completions contradict" in warnings[1]
+    assert warnings[1].endswith("cannot be compared to better than 20.000 ms.")
 
 
 def test_without_ids_a_device_before_its_markers_is_tied_by_order_and_told():
