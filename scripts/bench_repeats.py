@@ -27,7 +27,7 @@ from marin_profile.verdict import Assessment
 
 REPEATS = 5
 MOST_ALARMS = 1
-LABEL = "demo"
+LABEL, COMMIT = "demo", "unchanged"
 STATUSES = ("pass", "warn", "fail", "inconclusive")
 
 
@@ -58,7 +58,7 @@ def _bench(folder: Path, captures: int) -> None:
     history.unlink(missing_ok=True)
     repeats = repeats_of(captures)
     for at in repeats:
-        append(str(history), record_of(summaries[at], label=LABEL))
+        append(str(history), record_of(summaries[at], label=LABEL, git_sha=COMMIT))
     print(
         f"{'pair':>7} {'before ms':>9} {'after ms':>9} {'change':>8} {'95 % interval':>19}  "
         f"{'status':24} without the history"

@@ -68,11 +68,16 @@ def test_the_recipes_use_what_they_are_about() -> None:
 
 def test_recipes_are_yaml() -> None:
     yaml = pytest.importorskip("yaml")
-    gate, cache = (yaml.safe_load(text) for text in blocks(ROOT / "docs/recipes.md", "yaml"))
+    gate, main, cache = (yaml.safe_load(text) for text in blocks(ROOT / "docs/recipes.md", "yaml"))
     steps = gate["jobs"]["step-time"]["steps"]
     [judge] = [step["run"] for step in steps if step.get("name") == "Judge"]
     line = judge.replace("\\\n", " ")
     assert parse(line) == "bundle"
     assert line.count("--before-profile-dir") == line.count("--after-profile-dir") == 3
+    [add] = [one["run"] for one in main["jobs"]["history"]["steps"] if one.get("name") == "Add"]
+    assert parse(add.replace("\\\n", " ")) == "history"
+    # Main's captures enter the history, those of pull requests do not.
+    assert "--no-append" in line
+    assert add.count("--add") == 3
     uses = [step["uses"] for step in cache["steps"]]
     assert uses == ["actions/cache/restore@v4", "actions/cache/save@v4"]

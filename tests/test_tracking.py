@@ -36,6 +36,7 @@ def with_medians(target: Path, medians: list[float], **changes: Any) -> str:
             "time": f"2026-02-{day:02}T00:00:00.000000Z",
             "time_source": "capture",
             "trace_sha256": f"{day:064}",
+            "git_sha": "a" * 40,
             "median": median,
             "status": "pass",
         }
@@ -158,7 +159,7 @@ def test_the_noise_floor_of_the_history_reaches_the_verdict(tmp_path: Path) -> N
     assert track([BEFORE], [SLOWER], label=LABEL).assessment.status == "fail"
     percent = f"{100 * spread:.1f}"
     assert tracked.history_notes == (
-        f"The noise floor is {percent} % from run to run, by 5 repeats in the history.",
+        f"The noise floor is {percent} % from run to run, by 5 repeats of 1 commit in the history.",
     )
 
 
@@ -167,6 +168,7 @@ def test_the_noise_floor_of_the_history_reaches_the_verdict(tmp_path: Path) -> N
     [
         {"label": "another"},
         {"status": "fail"},
+        {"status": "likely_fail"},
         {"hardware_type": "TPU v4"},
         {"suspected_truncation": True},
         {"time_basis": "duration"},
@@ -178,9 +180,38 @@ def test_what_is_no_repeat_makes_no_noise_floor(tmp_path: Path, changes: dict[st
     tracked = track([BEFORE], [SLOWER], label=LABEL, history=history)
     assert (tracked.assessment.noise_floor, tracked.assessment.confidence) == (None, "likely")
     assert tracked.history_notes == (
-        "The history gives no noise floor yet: it takes 3 repeats of the configuration before the "
-        "change, and there are 0 besides the judged ones.",
+        "The history gives no noise floor yet: it takes three repeats of one commit, or two of "
+        "each of two, in the configuration before the change; besides the judged ones there are 0 "
+        "captures.",
     )
+
+
+def test_captures_of_unknown_commit_make_no_noise_floor(tmp_path: Path) -> None:
+    medians = [1000.0, 1010.0, 990.0]
+    history = with_medians(tmp_path / "h.jsonl", medians, git_sha=None)
+    tracked = track([BEFORE], [SLOWER], label=LABEL, history=history)
+    assert (tracked.assessment.noise_floor, tracked.assessment.confidence) == (None, "likely")
+    assert tracked.history_notes[0].endswith(
+        "besides the judged ones there are 3 captures; 3 captures of unknown commit cannot count "
+        "as repeats (name the commit with --commit)."
+    )
+
+
+def test_a_record_of_another_commit_does_not_widen_the_interval(tmp_path: Path) -> None:
+    """One 26 % faster capture among them used to turn +10 % confirmed into inconclusive."""
+    history = with_medians(tmp_path / "h.jsonl", [1000.0, 1010.0, 990.0, 1005.0])
+    first = track([BEFORE], [SLOWER], label=LABEL, history=history).assessment
+    assert (first.status, first.confidence) == ("fail", "confirmed")
+    faster = {"trace_sha256": "f" * 64, "git_sha": "b" * 40, "median": 740.0}
+    append(history, record_of(BEFORE, label=LABEL).model_copy(update=faster))
+    assert track([BEFORE], [SLOWER], label=LABEL, history=history).assessment == first
+    # Even called the same commit it is an outlier.
+    append(
+        history, record_of(BEFORE, label=LABEL).model_copy(update=faster | {"git_sha": "a" * 40})
+    )
+    again = track([BEFORE], [SLOWER], label=LABEL, history=history)
+    assert again.assessment.interval_pct == first.interval_pct
+    assert "1 outlier left out" in again.history_notes[0]
 
 
 def test_without_label_and_config_nothing_is_a_repeat(tmp_path: Path) -> None:
@@ -198,7 +229,7 @@ def test_judged_captures_are_no_repeats_of_themselves(tmp_path: Path) -> None:
     assert first.assessment.noise_floor is not None
     assert first.assessment.noise_floor.num_repeats == 3
     for judged in (sides[0], sides[1]):
-        assert record(history, judged, first.assessment) == 2
+        assert record(history, judged, first.assessment, git_sha="a" * 40) == 2
     assert track(*sides, label=LABEL, history=history) == first
     # For another change they are repeats like any.
     later = track([BEFORE], [SLOWER], label=LABEL, history=history).assessment

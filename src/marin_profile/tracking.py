@@ -2,8 +2,8 @@
 
 Contract
 * Comparability comes first: a blocking caveat makes the verdict inconclusive, and is its reason.
-* The noise floor comes from the history's repeats of the configuration before the change, without
-  the captures that are judged: so judging them again gives the same verdict.
+* The noise floor comes from the history's repeats (of one commit) of the configuration before the
+  change, without the captures that are judged: so judging them again gives the same verdict.
 * `record` appends one record for each capture after the change; those before were appended when
   they were judged themselves. Nothing is appended twice.
 """
@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from marin_profile.base.text import plural
 from marin_profile.comparison import comparability
 from marin_profile.comparison.model import Caveat
 from marin_profile.history.record import HistoryRecord, record_of
+from marin_profile.history.repeats import Floors, floors_for
 from marin_profile.history.store import History, append, read
-from marin_profile.history.trends import matching_repeats
 from marin_profile.schema import ProfileSummary
-from marin_profile.verdict import Assessment, NoiseFloor, Thresholds, assess, noise_floor
-from marin_profile.verdict.noise import LEAST_REPEATS
+from marin_profile.verdict import Assessment, NoiseFloor, Thresholds, assess
 
 # What `assess` finds itself, and names the capture.
 _FOUND_IN_THE_SUMMARIES = frozenset({"truncation", "host_only", "steps"})
@@ -57,7 +57,8 @@ def track(
     noise: NoiseFloor | None = None
     history_notes: tuple[str, ...] = ()
     if history is not None and before:
-        noise, history_notes = _noise(read(history, missing_ok=True), before, after, label)
+        found, history_notes = _noise(read(history, missing_ok=True), before, after, label)
+        noise = found.typical
     caveats = _caveats(before, after)
     reasons = [
         sentence.removesuffix(".")
@@ -81,18 +82,43 @@ def record(
     after: Sequence[ProfileSummary],
     assessment: Assessment,
     *,
+    git_sha: str | None = None,
     recorded_at_utc: str | None = None,
 ) -> int:
     """Append the captures after the change with their verdict; how many were new. A capture that
-    the history holds under the same configuration and label stays as it was first judged."""
+    the history holds under the same configuration and label stays as it was first judged.
+    `git_sha` is their commit, where their summaries do not name it."""
+    return add(
+        history,
+        after,
+        label=assessment.label,
+        git_sha=git_sha,
+        status=assessment.status,
+        confidence=assessment.confidence,
+        recorded_at_utc=recorded_at_utc,
+    )
+
+
+def add(
+    history: str,
+    summaries: Sequence[ProfileSummary],
+    *,
+    label: str | None = None,
+    git_sha: str | None = None,
+    status: str | None = None,
+    confidence: str | None = None,
+    recorded_at_utc: str | None = None,
+) -> int:
+    """Append captures, also such as were never judged; how many were new."""
     known = {_identity(found) for found in read(history, missing_ok=True).records}
     added = 0
-    for summary in after:
+    for summary in summaries:
         made = record_of(
             summary,
-            label=assessment.label,
-            status=assessment.status,
-            confidence=assessment.confidence,
+            label=label,
+            git_sha=git_sha,
+            status=status,
+            confidence=confidence,
             recorded_at_utc=recorded_at_utc,
         )
         if _identity(made) in known:
@@ -116,17 +142,13 @@ def _noise(
     before: Sequence[ProfileSummary],
     after: Sequence[ProfileSummary],
     label: str | None,
-) -> tuple[NoiseFloor | None, tuple[str, ...]]:
-    """The noise floor, and the notes on it and on the history."""
+) -> tuple[Floors, tuple[str, ...]]:
+    """The noise floors, and the notes on them and on the history."""
     judged = _digests([*before, *after])
     others = tuple(one for one in history.records if one.trace_sha256 not in judged)
-    repeats = matching_repeats(History(others), before[0], label)
-    floor = noise_floor(repeats)
-    if floor is not None:
-        floor_note = (
-            f"The noise floor is {100 * floor.log_sd:.1f} % from run to run, by "
-            f"{floor.num_repeats} repeats in the history."
-        )
+    floors = floors_for(History(others), before[0], label)
+    if floors.typical is not None:
+        floor_note = _floor_note(floors.typical, floors)
     elif not record_of(before[0], label=label).configuration.is_known:
         floor_note = (
             "The history gives no noise floor: there is neither a config hash nor a label to show "
@@ -134,11 +156,32 @@ def _noise(
         )
     else:
         floor_note = (
-            f"The history gives no noise floor yet: it takes {LEAST_REPEATS} repeats of the "
-            "configuration before the change, and there are "
-            f"{len(repeats)} besides the judged ones."
+            "The history gives no noise floor yet: it takes three repeats of one commit, or two of "
+            "each of two, in the configuration before the change; besides the judged ones there "
+            f"{'is' if floors.num_repeats == 1 else 'are'} {plural(floors.num_repeats, 'capture')}"
+            f"{_without_commit(floors)}."
         )
-    return floor, (*history.problems, floor_note)
+    return floors, (*history.problems, floor_note)
+
+
+def _floor_note(floor: NoiseFloor, floors: Floors) -> str:
+    outliers = plural(floor.num_outliers, "outlier")
+    left_out = f"; {outliers} left out" if floor.num_outliers else ""
+    mean = f", that of the mean {100 * floors.mean.log_sd:.1f} %" if floors.mean else ""
+    return (
+        f"The noise floor is {100 * floor.log_sd:.1f} % from run to run{mean}, by "
+        f"{floor.num_repeats} repeats of {plural(floor.num_commits, 'commit')} in the history"
+        f"{left_out}{_without_commit(floors)}."
+    )
+
+
+def _without_commit(floors: Floors) -> str:
+    if not floors.without_commit:
+        return ""
+    return (
+        f"; {plural(floors.without_commit, 'capture')} of unknown commit cannot count as repeats "
+        "(name the commit with --commit)"
+    )
 
 
 def _digests(summaries: Sequence[ProfileSummary]) -> list[str]:

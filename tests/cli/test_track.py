@@ -132,7 +132,8 @@ def test_the_history_gives_the_noise_floor_and_takes_the_capture(
         repeat = capture(noisy(seed, 25))
         record = record_of(repeat, label="pull", status="pass")
         # The builder's statistics are the same for all; a capture's own median would vary.
-        append(str(history), record.model_copy(update={"median": 1000.0 + seed}))
+        median = {"median": 1000.0 + seed, "git_sha": "a" * 40}
+        append(str(history), record.model_copy(update=median))
     with history.open("ab") as stream:
         stream.write(b'{"torn')
     options = ("--history", history, "--label", "pull", "--allow-inconclusive")
@@ -146,7 +147,9 @@ def test_the_history_gives_the_noise_floor_and_takes_the_capture(
         f"note: {history}, line 4 (the last; its writer was stopped) is left out: it is torn or "
         "damaged, not JSON."
     )
-    assert notes[1].startswith("note: The noise floor is 0.1 % from run to run, by 3 repeats")
+    assert notes[1].startswith(
+        "note: The noise floor is 0.1 % from run to run, by 3 repeats of 1 commit"
+    )
     assert notes[2] == f"note: {history}: 1 capture after the change appended."
     assert notes[3] == f"note: {found['sentence']}"
 

@@ -25,7 +25,7 @@ def test_a_clean_step_of_six_values() -> None:
     [point] = change_points([2.0, 2.0, 2.0, 2.1, 2.1, 2.1])
     assert (point.index, point.level_before, point.level_after) == (3, 2.0, pytest.approx(2.1))
     assert point.ratio == pytest.approx(math.exp(0.1))
-    # t = 0.1 / (0.0005 sqrt(2/3)) = 244.9 with four degrees of freedom
+    # t = 0.1 / (0.0005 sqrt(2/3)) = 244.9 with four degrees of freedom: p = 1.7e-9
     assert 1e-9 < point.p < 1e-8
 
 
@@ -33,8 +33,11 @@ def test_t_and_p_by_hand() -> None:
     # Means 0 and 0.1, each side's squares 2 * 0.01^2: sd 0.01, se 0.01 sqrt(2/3), t = 12.25.
     values = [-0.01, 0.0, 0.01, 0.09, 0.1, 0.11]
     [point] = change_points(values)
+    # Of six values no autocorrelation is known, and it is taken for 0.5: the mean of three varies
+    # as 1 + 2 (2/3 x 0.5 + 1/3 x 0.25) = 11/6 of what independent ones would.
+    t = 12.247449 / math.sqrt(11 / 6)
     # Four degrees: p = 1 - 1.5 s + 0.5 s^3 with s = t / sqrt(4 + t^2).
-    s = 12.247449 / math.sqrt(4 + 150)
+    s = t / math.sqrt(4 + t * t)
     assert point.p == pytest.approx(1 - 1.5 * s + 0.5 * s**3, rel=1e-3)
 
 
@@ -47,6 +50,14 @@ def test_constant_and_small_shifts_are_none() -> None:
 def test_a_bump_and_what_follows() -> None:
     assert places([0.0] * 20 + [0.05] * 5 + [0.0] * 20) == [20, 25]
     assert places([0.0] * 9 + [0.05] * 9 + [0.1] * 9) == [9, 18]
+
+
+@pytest.mark.parametrize("outlier", [6, 7, 9, 10])
+def test_an_outlier_beside_a_change_does_not_move_it(outlier: int) -> None:
+    noise = np.random.default_rng(9).normal(0, 0.003, 18)
+    noise[9:] += 0.07
+    noise[outlier] += 0.4
+    assert places(noise.tolist()) == [9]
 
 
 def test_outliers_are_no_level() -> None:

@@ -79,6 +79,22 @@ def test_a_record_of_a_summary() -> None:
     assert record.recorded_at_utc is None
 
 
+def test_the_mean_is_that_of_whole_periods_and_of_periods_alone() -> None:
+    section = step_time(period=stats(1000.0), mean_period=1500.0, whole_periods=4)
+    record = record_of(build_summary(step_time=section), git_sha="a" * 40)
+    assert (record.median, record.mean_period, record.git_sha) == (1000.0, 1500.0, "a" * 40)
+    assert (record.length("typical"), record.length("mean")) == (1000.0, 1500.0)
+    one = step_time(steady_state_steps=stats(900.0, 1), period=None, mean_period=1.0)
+    assert record_of(build_summary(step_time=one)).mean_period is None
+    zero = HistoryRecord(median=0.0)
+    assert (zero.length("typical"), zero.length("mean")) == (None, None)
+
+
+def test_a_summarys_own_commit_counts() -> None:
+    run = RunMetadata(git_sha="f" * 40)
+    assert record_of(build_summary(run_metadata=run), git_sha="a" * 40).git_sha == "f" * 40
+
+
 def test_one_step_counts_by_its_duration() -> None:
     section = step_time(
         steady_state_steps=stats(900.0, 1), period=stats(1000.0, 1), steps=[step(0)]

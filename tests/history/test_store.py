@@ -131,6 +131,8 @@ def test_lines_that_are_no_record_cost_only_themselves(tmp_path: Path) -> None:
         b'{"schema_version": "profile_summary.v1"}',
         b'{"schema_version": "profile_history.v1", "median": "fast"}',
         b'{"schema_version": "profile_history.v1", "median": Infinity}',
+        b'{"schema_version": "profile_history.v1", "median": "Infinity"}',
+        b'{"schema_version": "profile_history.v1", "median": 1e999}',
         b"\xff\xfe",
         b"[" * 100_000,
         b"",
@@ -140,7 +142,7 @@ def test_lines_that_are_no_record_cost_only_themselves(tmp_path: Path) -> None:
     history = read(str(path))
     assert [record.run_id for record in history.records] == ["good"]
     places = [problem.split(" is left out: ")[0] for problem in history.problems]
-    assert places == [f"{path}, line {number}" for number in range(1, 7)]
+    assert places == [f"{path}, line {number}" for number in range(1, 9)]
     assert history.problems[1].endswith(
         "its schema_version is 'profile_summary.v1', not 'profile_history.v1'."
     )

@@ -14,6 +14,7 @@ from builders_summary import build_summary
 from marin_profile.cli import run
 from marin_profile.history import History, HistoryRecord, append, record_of
 from marin_profile.history.figures import history_figures
+from marin_profile.history.findings import findings_of
 from marin_profile.history.page import render_page
 from marin_profile.history.terminal import plot, render_text
 from marin_profile.schema import canonical_json
@@ -26,6 +27,7 @@ def record(number: int, median: float) -> HistoryRecord:
     values = {
         "time": f"2026-01-{number + 1:02}T00:00:00.000000Z",
         "trace_sha256": f"{number:012x}" + "0" * 52,
+        "git_sha": ("a" if number < 6 else "b") * 40,
         "median": median,
         "p90": median,
         "status": "fail" if number == 6 else "pass",
@@ -36,6 +38,12 @@ def record(number: int, median: float) -> HistoryRecord:
 SHIFTED = History(
     tuple(record(at, 1000.0 + at % 2 + (60.0 if at >= 6 else 0.0)) for at in range(10)),
     ("line 3 is <torn>",),
+)
+FOUND = findings_of(SHIFTED)
+TO_SEE_THE_CAUSE = (
+    "to see what accounts for it, name a folder with the summaries just before and after (trace "
+    "000000000005 and 000000000006) with --summaries, or keep them in 'summaries' beside the "
+    "history"
 )
 
 
@@ -69,7 +77,7 @@ class Checker(HTMLParser):
 
 
 def test_the_page_is_well_formed_and_fetches_nothing() -> None:
-    page = render_page(SHIFTED, tail=4)
+    page = render_page(FOUND, tail=4)
     checker = Checker()
     checker.feed(page)
     checker.close()
@@ -83,18 +91,19 @@ def test_the_page_is_well_formed_and_fetches_nothing() -> None:
     assert checker.tags.count("tr") == 1 + 4
     assert "6 earlier captures not listed." in checker.text
     assert "prefers-color-scheme: dark" in page
-    assert "first bad record: run7, trace 000000000006" in checker.text
+    assert "first bad record: run7, git bbbbbbbbbbbb, trace 000000000006" in checker.text
 
 
 def test_an_empty_history_and_one_without_points() -> None:
     for history in (History(), History((HistoryRecord(),))):
-        Checker().feed(render_page(history))
-        assert render_text(history).startswith(f"{len(history.records)} record")
-        assert history_figures(history)["num_records"] == len(history.records)
+        found = findings_of(history)
+        Checker().feed(render_page(found))
+        assert render_text(found).startswith(f"{len(history.records)} record")
+        assert history_figures(found)["num_records"] == len(history.records)
 
 
 def test_the_text() -> None:
-    lines = render_text(SHIFTED, tail=2).splitlines()
+    lines = render_text(FOUND, tail=2).splitlines()
     assert lines[:2] == ["10 records of 1 configuration", ""]
     assert lines[2].startswith("TPU v6 Lite, 2 devices, 1 host, label <script>")
     assert "\\x1b[31m" in lines[2]
@@ -105,13 +114,17 @@ def test_the_text() -> None:
         # -0.6, 0.2, their squares 0.8 over two and over 5: 0.28 us of 1060.5.
         "  first 1.00 ms, median 1.00 ms, last 1.06 ms (10 captures); slope +0.02 % per capture "
         "since the last change (standard error 0.03 %)",
-        # Without the failed one 1061, 1060, 1061 are left.
-        "  noise floor 0.05 % (sd of 3 repeats)",
+        # Commit a 1000, 1001, 1000 and 1001, 1000, 1001, b without the failed one 1061, 1060, 1061:
+        # squares 6 x 0.25 us^2 and 2/3 us^2 over 5 + 2.
+        "  noise floor 0.05 % (sd of 9 repeats of 2 commits)",
         "  ▁▁▁▁▁▁|████  1.00 ms .. 1.06 ms",
         "  change: 6.0 % slower from 2026-01-07T00:00:00 on: 1.00 ms -> 1.06 ms, p < 1e-6; "
-        "first bad record: run7, trace 000000000006",
-        "     2026-01-09T00:00:00      1.06 ms  p90     1.06 ms  pass  run7, trace 000000000008",
-        "     2026-01-10T00:00:00      1.06 ms  p90     1.06 ms  pass  run7, trace 000000000009",
+        f"first bad record: run7, git {'b' * 12}, trace 000000000006",
+        f"    {TO_SEE_THE_CAUSE}",
+        "     2026-01-09T00:00:00      1.06 ms  p90     1.06 ms  pass  run7, git bbbbbbbbbbbb, "
+        "trace 000000000008",
+        "     2026-01-10T00:00:00      1.06 ms  p90     1.06 ms  pass  run7, git bbbbbbbbbbbb, "
+        "trace 000000000009",
         "  (8 earlier captures not listed)",
     ]
 
@@ -123,7 +136,7 @@ def test_the_plot() -> None:
 
 
 def test_the_figures() -> None:
-    data = json.loads(canonical_json(history_figures(SHIFTED, tail=1)))
+    data = json.loads(canonical_json(history_figures(FOUND, tail=1)))
     assert data["schema_version"] == "profile_history_trends.v1"
     assert data["problems"] == ["line 3 is <torn>"]
     [group] = data["groups"]
@@ -145,7 +158,7 @@ def test_same_history_same_bytes() -> None:
         tuple(HistoryRecord.model_validate(one.model_dump()) for one in SHIFTED.records)
     )
     for render in (render_page, render_text):
-        assert render(History(SHIFTED.records)) == render(again)
+        assert render(findings_of(History(SHIFTED.records))) == render(findings_of(again))
 
 
 @pytest.fixture
@@ -164,7 +177,7 @@ def test_the_verb(call: Callable[..., tuple[int, str, str]], tmp_path: Path) -> 
     target.write_bytes(target.read_bytes() + b"{")
     torn = f"{target}, line 11 (the last; its writer was stopped)"
     problem = f"{torn} is left out: it is torn or damaged, not JSON."
-    history = History(SHIFTED.records, (problem,))
+    history = findings_of(History(SHIFTED.records, (problem,)))
     expected = (0, render_text(history, tail=3), f"note: {problem}\n")
     assert call("history", "--history", target, "--tail", "3") == expected
     for name, text in (

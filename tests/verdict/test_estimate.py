@@ -12,7 +12,7 @@ import pytest
 
 from builders_verdict import noisy
 from marin_profile.verdict.estimate import ChangeEstimate, change_of_location, change_of_quantile
-from marin_profile.verdict.noise import NoiseFloor, noise_floor
+from marin_profile.verdict.noise import NoiseFloor
 from marin_profile.verdict.series import Series, autocorrelation, mean_variance_factor, trimmed
 
 
@@ -218,11 +218,6 @@ def test_the_change_of_a_quantile() -> None:
     expected = math.log(np.quantile(after, 0.9) / np.quantile(before, 0.9))
     assert change.estimate[0] == pytest.approx(expected)
     assert 0 < change.half_width(0.975)[0] < 0.1
-
-
-def test_no_noise_floor_below_three_repeats() -> None:
-    assert noise_floor([0.1, 0.2]) is None
-    assert noise_floor([1.0, 2.0, 3.0]) == NoiseFloor(3, 1.0)
 
 
 def test_a_change_of_nothing() -> None:

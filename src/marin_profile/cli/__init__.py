@@ -3,9 +3,9 @@
 Contract
 * One file per verb, loaded when the verb is called; a verb parses, calls the library, prints.
 * Results go to stdout or --output (then its path is printed), notes to stderr.
-* Exit codes: 0 done; 1 the verdict is fail or inconclusive, or anything else; 2 usage or an
-  unknown question; 3 not found; 4 broken input or no JAX profile; 5 sound, but cannot answer; 6 a
-  remote service failed; 130 interrupted.
+* Exit codes: 0 done; 1 the verdict is fail or inconclusive, a history got slower, or anything
+  else; 2 usage or an unknown question; 3 not found; 4 broken input or no JAX profile; 5 sound, but
+  cannot answer; 6 a remote service failed; 130 interrupted.
 * An error is one sentence on stderr; --debug adds the traceback.
 """
 

@@ -71,6 +71,8 @@ def command(
     top_k: int,
     label: str | None,
     history: str | None,
+    commit: str | None,
+    no_append: bool,
     stamp: bool,
     allow_inconclusive: bool,
     **options: Any,
@@ -89,7 +91,7 @@ def command(
         for side in _SIDES
     }
     require_sides(sides["before"], sides["after"], "with --before-... and --after-...")
-    require_history(history, stamp)
+    require_history(history, stamp, commit, no_append)
     if output_dir is None:
         raise UsageError("Name the folder of the bundle with --output-dir.")
     from marin_profile.bundle import (
@@ -110,7 +112,7 @@ def command(
     for line in (*tracked.history_notes, *tracked.notes):
         note(line)
     write_bundle(made.files, output_dir)
-    keep(history, after, tracked.assessment, stamp)
+    keep(history, after, tracked.assessment, stamp=stamp, commit=commit, no_append=no_append)
     note(tracked.assessment.sentence)
     click.echo(str(Path(plain(output_dir)) / COMPARE_REPORT_FILE))
     objects = strict_provenance and tracked.caveats

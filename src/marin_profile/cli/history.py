@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from marin_profile.base.errors import UsageError
+from marin_profile.base.text import plural
+from marin_profile.cli.judging import commit_option, now
 from marin_profile.cli.options import Verb, emit, note, output_option
 
 if TYPE_CHECKING:
-    from marin_profile.history.store import History
+    from marin_profile.history.findings import Findings
+
+SLOWER = 1
 
 
 @click.command(cls=Verb)
@@ -21,6 +25,30 @@ if TYPE_CHECKING:
     help="A JSONL file, or a folder (also an fsspec URL) of one object per record.",
 )
 @click.option(
+    "--add",
+    "added",
+    metavar="F",
+    multiple=True,
+    help="Append the capture of this summary first, without a verdict; repeatable.",
+)
+@click.option("--label", metavar="L", help="With --add: a name for what is measured.")
+@commit_option("With --add: the captures' commit, where their summaries do not name it.")
+@click.option("--stamp", is_flag=True, help="With --add: also keep the current time.")
+@click.option(
+    "--baseline",
+    metavar="B",
+    help="Compare the latest level with this one: a label, a commit, or records FIRST..LAST "
+    "(numbers or times).",
+)
+@click.option(
+    "--summaries",
+    metavar="DIR",
+    multiple=True,
+    help="Look below here for the summaries around each change, to say what accounts for it.",
+)
+@click.option("--fail-on-change", is_flag=True, help="Exit 1 if a slowdown stands.")
+@click.option("--fail-on-drift", is_flag=True, help="Exit 1 if a step time drifts to slower.")
+@click.option(
     "--tail",
     type=click.IntRange(min=0),
     default=20,
@@ -29,31 +57,72 @@ if TYPE_CHECKING:
     help="How many of the last captures to list per configuration.",
 )
 @output_option
-def command(target: str | None, tail: int, output: str | None) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context,
+    target: str | None,
+    added: tuple[str, ...],
+    label: str | None,
+    commit: str | None,
+    stamp: bool,
+    baseline: str | None,
+    summaries: tuple[str, ...],
+    fail_on_change: bool,
+    fail_on_drift: bool,
+    tail: int,
+    output: str | None,
+) -> None:
     """Summarize a history: counts, trend, noise floor and changes of level by configuration.
 
-    Text for the terminal; with --output F.json figures, with F.html a page.
+    Text for the terminal; with --output F.json figures, with F.html a page. Exit code 1: what
+    --fail-on-change or --fail-on-drift objects to.
     """
     if target is None:
         raise UsageError("Name the history with --history.")
+    if not added and (label is not None or commit is not None or stamp):
+        raise UsageError("--label, --commit and --stamp go with --add.")
+    if added:
+        _add(target, added, label, commit, stamp)
+    from marin_profile.history.findings import findings_of
+    from marin_profile.history.gate import objections
     from marin_profile.history.store import read
+    from marin_profile.history.summaries import summary_store
 
     history = read(target)
     for problem in history.problems:
         note(problem)
-    emit(_rendered(history, tail, (output or "").lower()), output)
+    found = findings_of(history, baseline=baseline, summaries=summary_store(target, summaries))
+    emit(_rendered(found, tail, (output or "").lower()), output)
+    said = objections(found, on_change=fail_on_change, on_drift=fail_on_drift)
+    for line in said:
+        note(line)
+    if said:
+        ctx.exit(SLOWER)
 
 
-def _rendered(history: History, tail: int, output: str) -> str:
+def _add(
+    target: str, paths: tuple[str, ...], label: str | None, commit: str | None, stamp: bool
+) -> None:
+    from marin_profile.schema import load_summary
+    from marin_profile.tracking import add
+
+    loaded = [load_summary(path) for path in paths]
+    when = now() if stamp else None
+    count = add(target, loaded, label=label, git_sha=commit, recorded_at_utc=when)
+    already = f"; {len(loaded) - count:,} were there" if count < len(loaded) else ""
+    note(f"{target}: {plural(count, 'capture')} appended{already}.")
+
+
+def _rendered(found: Findings, tail: int, output: str) -> str:
     if output.endswith(".json"):
         from marin_profile.history.figures import history_figures
         from marin_profile.schema import canonical_json
 
-        return canonical_json(history_figures(history, tail=tail))
+        return canonical_json(history_figures(found, tail=tail))
     if output.endswith((".html", ".htm")):
         from marin_profile.history.page import render_page
 
-        return render_page(history, tail=tail)
+        return render_page(found, tail=tail)
     from marin_profile.history.terminal import render_text
 
-    return render_text(history, tail=tail)
+    return render_text(found, tail=tail)

@@ -35,16 +35,26 @@ _THRESHOLDS = (
         "--allow-inconclusive", is_flag=True, help="Exit 0 if the verdict is inconclusive."
     ),
 )
+
+
+def commit_option(text: str) -> Any:
+    return click.option("--commit", metavar="SHA", help=text)
+
+
 _HISTORY = (
     click.option(
         "--label",
         metavar="L",
-        help="A name for what is measured; in a history, captures of one label are repeats.",
+        help="A name for what is measured; in a history it stands for the config.",
     ),
     click.option(
         "--history",
         metavar="H",
         help="Take the noise floor from this history, and append the captures after the change.",
+    ),
+    commit_option("The commit after the change, where the summaries do not name it."),
+    click.option(
+        "--no-append", is_flag=True, help="Leave the history as it is: judge by it alone."
     ),
     click.option("--stamp", is_flag=True, help="Also keep the current time in the history."),
 )
@@ -54,25 +64,36 @@ threshold_options = all_of(*_THRESHOLDS)
 history_options = all_of(*_HISTORY)
 
 
-def require_history(history: str | None, stamp: bool) -> None:
-    if stamp and history is None:
+def require_history(history: str | None, stamp: bool, commit: str | None, no_append: bool) -> None:
+    if history is not None:
+        return
+    if stamp:
         raise UsageError("--stamp records when captures enter a history; name one with --history.")
+    if commit is not None or no_append:
+        raise UsageError("--commit and --no-append are about a history; name one with --history.")
 
 
 def keep(
-    history: str | None, after: Sequence[ProfileSummary], assessment: Assessment, stamp: bool
+    history: str | None,
+    after: Sequence[ProfileSummary],
+    assessment: Assessment,
+    *,
+    stamp: bool,
+    commit: str | None,
+    no_append: bool,
 ) -> None:
     """Append the captures after the change to the history, if there is one."""
-    if history is None:
+    if history is None or no_append:
         return
     from marin_profile.tracking import record
 
-    added = record(history, after, assessment, recorded_at_utc=_now() if stamp else None)
+    when = now() if stamp else None
+    added = record(history, after, assessment, git_sha=commit, recorded_at_utc=when)
     already = f"; {len(after) - added:,} were there" if added < len(after) else ""
     note(f"{history}: {plural(added, 'capture')} after the change appended{already}.")
 
 
-def _now() -> str:
+def now() -> str:
     from datetime import UTC, datetime
 
     from marin_profile.base.times import utc_text

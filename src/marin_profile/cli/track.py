@@ -30,6 +30,8 @@ def command(
     after: tuple[str, ...],
     label: str | None,
     history: str | None,
+    commit: str | None,
+    no_append: bool,
     stamp: bool,
     allow_inconclusive: bool,
     output: str | None,
@@ -41,7 +43,7 @@ def command(
     or inconclusive.
     """
     require_sides(before, after, "with --before and --after")
-    require_history(history, stamp)
+    require_history(history, stamp, commit, no_append)
     from marin_profile.schema import load_summary
     from marin_profile.tracking import track
     from marin_profile.verdict import Thresholds
@@ -51,7 +53,7 @@ def command(
     for line in (*tracked.history_notes, *tracked.notes):
         note(line)
     emit(tracked.assessment.to_json(), output)
-    keep(history, two, tracked.assessment, stamp)
+    keep(history, two, tracked.assessment, stamp=stamp, commit=commit, no_append=no_append)
     note(tracked.assessment.sentence)
     if not accepted(tracked.assessment, allow_inconclusive):
         ctx.exit(1)

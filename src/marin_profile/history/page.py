@@ -12,8 +12,10 @@ from html import escape
 
 from marin_profile.base.text import duration, plural
 from marin_profile.history import words
-from marin_profile.history.store import History
-from marin_profile.history.trends import Group, groups_of
+from marin_profile.history.findings import Findings, GroupFindings, TrendFindings
+from marin_profile.history.record import TYPICAL
+from marin_profile.history.repeats import FAILED
+from marin_profile.history.trends import Trend
 
 WIDTH, HEIGHT, MARGIN, LEFT = 720, 200, 14, 84
 
@@ -39,10 +41,10 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 """
 
 
-def render_page(history: History, *, tail: int = 20) -> str:
+def render_page(findings: Findings, *, tail: int = 20) -> str:
     """`tail`: how many of the last captures each table lists; plots show all."""
-    groups = groups_of(history)
-    total = f"{plural(len(history.records), 'record')} of {plural(len(groups), 'configuration')}"
+    groups = findings.groups
+    total = f"{plural(findings.num_records, 'record')} of {plural(len(groups), 'configuration')}"
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -55,30 +57,45 @@ def render_page(history: History, *, tail: int = 20) -> str:
         "<body>",
         "<h1>Step time history</h1>",
         f"<p>{total}.</p>",
-        *(f'<p class="faint">Not read: {escape(problem)}</p>' for problem in history.problems),
-        *(line for group in groups for line in _section(group, tail)),
+        *(f'<p class="faint">Not read: {escape(problem)}</p>' for problem in findings.problems),
+        *(line for one in groups for line in _section(one, tail, findings.baseline)),
         "</body>",
         "</html>",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _section(group: Group, tail: int) -> Iterator[str]:
+def _section(one: GroupFindings, tail: int, baseline: str | None) -> Iterator[str]:
+    group = one.group
     yield "<section>"
     yield f"<h2>{escape(words.title(group.configuration))}</h2>"
-    for text in (words.counts(group), words.trend(group), words.noise(group)):
-        yield f"<p>{escape(text)}</p>"
+    yield f"<p>{escape(words.counts(group))}</p>"
     yield f'<p class="faint">{escape(words.measure(group.configuration))}</p>'
-    if group.points:
-        yield from _plot(group)
-        for change in group.changes:
-            yield f"<p><strong>Change</strong>: {escape(words.change(group, change))}</p>"
-        yield from _table(group, tail)
+    for found in one.trends:
+        yield from _trend(one, found, baseline)
+    if group.typical.points:
+        yield from _table(group.typical, tail)
     yield "</section>"
 
 
-def _plot(group: Group) -> Iterator[str]:
-    values = group.medians
+def _trend(one: GroupFindings, found: TrendFindings, baseline: str | None) -> Iterator[str]:
+    trend = found.trend
+    about = "" if trend.estimand == TYPICAL else f"{words.STEPS[trend.estimand]}: "
+    for text in (words.trend(trend), words.noise(one.group, trend)):
+        yield f"<p>{escape(about + text)}</p>"
+    if trend.estimand == TYPICAL and trend.points:
+        yield from _plot(trend)
+    for change, cause in zip(trend.changes, found.causes, strict=True):
+        yield f"<p><strong>Change</strong>: {escape(about + words.change(trend, change))}</p>"
+        yield f'<p class="faint">{escape(words.cause(trend, change, cause))}</p>'
+    if trend.drift is not None:
+        yield f"<p><strong>Drift</strong>: {escape(about + words.drift(trend))}</p>"
+    if baseline is not None and found.baseline is not None:
+        yield f"<p>{escape(about + words.baseline(found.baseline, baseline))}</p>"
+
+
+def _plot(trend: Trend) -> Iterator[str]:
+    values = trend.lengths
     low, high = min(values), max(values)
     room = (high - low) * 0.05 or high * 0.01
     bottom, top = low - room, high + room
@@ -98,11 +115,11 @@ def _plot(group: Group) -> Iterator[str]:
             f'<text x="{LEFT - 6}" y="{y(value)}" text-anchor="end" dominant-baseline="middle">'
             f"{escape(duration(value))}</text>"
         )
-    yield from _levels(group, x, y)
+    yield from _levels(trend, x, y)
     path = " ".join(f"{x(at)},{y(value)}" for at, value in enumerate(values))
     yield f'<polyline class="path" points="{path}"/>'
-    for at, (point, value) in enumerate(zip(group.points, values, strict=True)):
-        kind = "point fail" if point.status == "fail" else "point"
+    for at, (point, value) in enumerate(zip(trend.points, values, strict=True)):
+        kind = "point fail" if point.status in FAILED else "point"
         facts = (duration(value), words.verdict(point), words.name(point))
         text = f"{words.when(point)}: {', '.join(facts)}"
         yield (
@@ -112,10 +129,10 @@ def _plot(group: Group) -> Iterator[str]:
     yield "</svg>"
 
 
-def _levels(group: Group, x: Callable[[float], str], y: Callable[[float], str]) -> Iterator[str]:
+def _levels(trend: Trend, x: Callable[[float], str], y: Callable[[float], str]) -> Iterator[str]:
     """The mean level between changes, and a dashed line at each change."""
-    changes = group.changes
-    starts = [0, *(change.index for change in changes), len(group.points)]
+    changes = trend.changes
+    starts = [0, *(change.index for change in changes), len(trend.points)]
     levels = [change.level_after for change in changes]
     if changes:
         levels.insert(0, changes[0].level_before)
@@ -128,13 +145,13 @@ def _levels(group: Group, x: Callable[[float], str], y: Callable[[float], str]) 
         yield f'<line class="change" x1="{place}" x2="{place}" y1="0" y2="{HEIGHT}"/>'
 
 
-def _table(group: Group, tail: int) -> Iterator[str]:
-    marks = {change.index: change for change in group.changes}
-    start = max(0, len(group.points) - tail)
+def _table(trend: Trend, tail: int) -> Iterator[str]:
+    marks = {change.index: change for change in trend.changes}
+    start = max(0, len(trend.points) - tail)
     yield '<div class="scroll"><table>'
     yield _row(("time", "median", "p90", "verdict", "capture", "change"), "th")
-    for at in range(start, len(group.points)):
-        point = group.points[at]
+    for at in range(start, len(trend.points)):
+        point = trend.points[at]
         mark = f"{100 * (marks[at].ratio - 1):+.1f} %" if at in marks else ""
         cells = (
             words.when(point),

@@ -3,6 +3,8 @@
 Contract
 * Step times are microseconds, as in the summary: the periods of the kept steps, or with one step
   (or without periods) their durations; `time_basis` says which. The two are never mixed.
+* A record has two step lengths: the typical one (the median), and the mean that training pays
+  (first to last boundary by whole periods), which durations do not have.
 * A record's time is the capture's own, never the current time; `recorded_at_utc` only if given.
 * The same summary gives the same record, the same bytes and the same `content_hash`.
 """
@@ -12,10 +14,12 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal
 
 import msgspec
+from pydantic import ConfigDict
 
 from marin_profile.facts.step_time import DURATION, PERIOD, step_length
 from marin_profile.schema import EPOCH_UTC, ProfileSummary, Record, canonical_json
@@ -24,6 +28,10 @@ HISTORY_SCHEMA = "profile_history.v1"
 STEPS_KEPT = 1000
 
 NO_STEP_TIME, NOT_RECORDED = "none", "unknown"
+
+Estimand = Literal["typical", "mean"]
+TYPICAL: Estimand = "typical"
+MEAN: Estimand = "mean"
 
 _STAMP = re.compile(r"(?:^|/)(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?:/|$)")
 
@@ -50,6 +58,12 @@ class Configuration:
         return named and self.time_basis in (PERIOD, DURATION)
 
     @property
+    def measured(self) -> Configuration:
+        """What groups records: a label stands for the config hash, which differs from run to run
+        where the config holds the run's id or commit."""
+        return self if self.label is None else replace(self, config_hash=None)
+
+    @property
     def order(self) -> tuple[str, ...]:
         """A sort key; None goes first."""
         return tuple("" if value is None else f"={value}" for value in astuple(self))
@@ -69,8 +83,10 @@ class HistoryRecord(Record):
     """One capture. `time_source`: "capture" (the profile's own start), "folder" (its time stamp, in
     the time zone of the machine that profiled), "summary" (when the summary was made), "recorded"
     or "unknown". `steps` holds the first 1,000 kept step times; `num_steps`, `log_mean`, `log_sd`
-    (n - 1), `median`, `p90` are those of all steps. `step_classes` names the class of each of
-    `steps`, and is empty without classes."""
+    (n - 1), `median`, `p90` are those of all steps, `mean_period` that of all whole periods.
+    `step_classes` names the class of each of `steps`, and is empty without classes."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     schema_version: str = HISTORY_SCHEMA
     time: str = EPOCH_UTC
@@ -97,6 +113,7 @@ class HistoryRecord(Record):
     log_sd: float | None = None
     median: float | None = None
     p90: float | None = None
+    mean_period: float | None = None
     steps: tuple[float, ...] = ()
     step_classes: tuple[str | None, ...] = ()
     duration_basis: str | None = None
@@ -105,9 +122,10 @@ class HistoryRecord(Record):
     status: str | None = None
     confidence: str | None = None
 
-    @property
-    def log_median(self) -> float | None:
-        return math.log(self.median) if self.median is not None and self.median > 0 else None
+    def length(self, estimand: Estimand) -> float | None:
+        """The step length in microseconds."""
+        value = self.median if estimand == TYPICAL else self.mean_period
+        return value if value is not None and value > 0 else None
 
     @property
     def configuration(self) -> Configuration:
@@ -139,11 +157,13 @@ def record_of(
     summary: ProfileSummary,
     *,
     label: str | None = None,
+    git_sha: str | None = None,
     status: str | None = None,
     confidence: str | None = None,
     recorded_at_utc: str | None = None,
 ) -> HistoryRecord:
-    """The record of one summary; status and confidence are those of a verdict on it, if any."""
+    """The record of one summary; status and confidence are those of a verdict on it, if any, and
+    `git_sha` its commit where the summary does not name one."""
     run, step_time, breakdown = summary.run_metadata, summary.step_time, summary.time_breakdown
     time, time_source = _time_of(summary)
     length = step_length(summary)
@@ -161,7 +181,7 @@ def record_of(
         config_hash=run.config_hash,
         num_devices=run.num_devices,
         num_hosts=run.num_hosts,
-        git_sha=run.git_sha,
+        git_sha=run.git_sha or git_sha,
         run_path=run.run_path,
         run_id=run.run_id,
         source_path=summary.source_path,
@@ -176,6 +196,7 @@ def record_of(
         log_sd=_sample_sd(logs),
         median=length[1].median if length else None,
         p90=length[1].p90 if length else None,
+        mean_period=step_time.mean_period if basis == PERIOD else None,
         steps=tuple(value for value, _ in kept[:STEPS_KEPT]),
         step_classes=classes if any(classes) else (),
         duration_basis=breakdown.duration_basis,

@@ -12,13 +12,13 @@ Contract
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from pydantic import ValidationError
 
 from marin_profile.base.errors import NotFoundError, UsageError
@@ -196,22 +196,30 @@ def _objects(folder: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _history(pieces: Iterable[tuple[str, bytes]]) -> History:
-    records: dict[str, HistoryRecord] = {}
+    by_time: dict[str, list[HistoryRecord]] = {}
     problems = []
     for where, content in pieces:
         parsed = _parse(content)
         if isinstance(parsed, str):
             problems.append(f"{where} is left out: {parsed}.")
         else:
-            records[parsed.content_hash] = parsed
-    ordered = sorted(records.items(), key=lambda item: (item[1].time, item[0]))
-    return History(tuple(record for _, record in ordered), tuple(problems))
+            by_time.setdefault(parsed.time, []).append(parsed)
+    ordered = (one for _, found in sorted(by_time.items()) for one in _distinct(found))
+    return History(tuple(ordered), tuple(problems))
+
+
+def _distinct(records: list[HistoryRecord]) -> list[HistoryRecord]:
+    """Of one time, by content hash, which takes long and is seldom needed."""
+    if len(records) == 1:
+        return records
+    by_hash = {record.content_hash: record for record in records}
+    return [by_hash[one] for one in sorted(by_hash)]
 
 
 def _parse(content: bytes) -> HistoryRecord | str:
     """A record, or why there is none."""
     try:
-        data = json.loads(content)
+        data = msgspec.json.decode(content)
     except (ValueError, RecursionError):
         return "it is torn or damaged, not JSON"
     if not isinstance(data, dict):
@@ -220,11 +228,9 @@ def _parse(content: bytes) -> HistoryRecord | str:
     if not is_ours and not is_legacy_line(data):
         return f"its schema_version is {data.get('schema_version')!r}, not {HISTORY_SCHEMA!r}"
     try:
-        record = HistoryRecord.model_validate(data) if is_ours else record_of_legacy_line(data)
-        record.to_line()
+        return HistoryRecord.model_validate(data) if is_ours else record_of_legacy_line(data)
     except ValidationError as error:
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except ValueError as error:
         return str(error)
-    return record

@@ -1,6 +1,6 @@
 """A history as plain text for a terminal: one block per configuration.
 
-Contract: `render_text` gives the same text for the same history. The plot is one line of eighths
+Contract: `render_text` gives the same text for the same findings. The plot is one line of eighths
 of a block per group, its lowest the fastest capture shown, with a bar before each change of level.
 """
 
@@ -10,39 +10,38 @@ from collections.abc import Iterator, Sequence
 
 from marin_profile.base.text import duration, plural
 from marin_profile.history import words
-from marin_profile.history.store import History
-from marin_profile.history.trends import Group, groups_of
+from marin_profile.history.findings import Findings, GroupFindings, TrendFindings
+from marin_profile.history.record import TYPICAL
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 CHANGE = "|"
 WIDEST_PLOT = 80
 
 
-def render_text(history: History, *, tail: int = 20) -> str:
+def render_text(findings: Findings, *, tail: int = 20) -> str:
     """`tail`: how many of the last captures each group lists."""
-    groups = groups_of(history)
+    groups = findings.groups
     lines = [
-        f"{plural(len(history.records), 'record')} of {plural(len(groups), 'configuration')}",
-        *(line for group in groups for line in ("", *_block(group, tail))),
+        f"{plural(findings.num_records, 'record')} of {plural(len(groups), 'configuration')}",
+        *(line for one in groups for line in ("", *_block(one, tail, findings.baseline))),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _block(group: Group, tail: int) -> Iterator[str]:
+def _block(one: GroupFindings, tail: int, baseline: str | None) -> Iterator[str]:
+    group = one.group
     yield words.title(group.configuration)
     yield f"  {words.counts(group)}"
     yield f"  {words.measure(group.configuration)}"
-    yield f"  {words.trend(group)}"
-    yield f"  {words.noise(group)}"
-    if not group.points:
+    for found in one.trends:
+        yield from _trend(one, found, baseline)
+    points = group.typical.points
+    if not points:
         return
-    marks = {change.index for change in group.changes}
-    yield f"  {plot(group.medians, marks)}"
-    for change in group.changes:
-        yield f"  change: {words.change(group, change)}"
-    listed = range(max(0, len(group.points) - tail), len(group.points))
+    marks = {change.index for change in group.typical.changes}
+    listed = range(max(0, len(points) - tail), len(points))
     for at in listed:
-        point = group.points[at]
+        point = points[at]
         yield "  " + "  ".join(
             (
                 CHANGE if at in marks else " ",
@@ -55,6 +54,22 @@ def _block(group: Group, tail: int) -> Iterator[str]:
         )
     if listed.start:
         yield f"  ({plural(listed.start, 'earlier capture')} not listed)"
+
+
+def _trend(one: GroupFindings, found: TrendFindings, baseline: str | None) -> Iterator[str]:
+    trend = found.trend
+    about = "" if trend.estimand == TYPICAL else f"{words.STEPS[trend.estimand]}: "
+    yield f"  {about}{words.trend(trend)}"
+    yield f"  {about}{words.noise(one.group, trend)}"
+    if trend.estimand == TYPICAL and trend.points:
+        yield f"  {plot(trend.lengths, {change.index for change in trend.changes})}"
+    for change, cause in zip(trend.changes, found.causes, strict=True):
+        yield f"  {about}change: {words.change(trend, change)}"
+        yield f"    {words.cause(trend, change, cause)}"
+    if trend.drift is not None:
+        yield f"  {about}{words.drift(trend)}"
+    if baseline is not None and found.baseline is not None:
+        yield f"  {about}{words.baseline(found.baseline, baseline)}"
 
 
 def plot(values: Sequence[float], marks: set[int]) -> str:

@@ -1,34 +1,41 @@
-"""Each configuration of a history: counts, trend, noise floor, changes of level.
+"""Each configuration of a history: counts, and how its step length developed.
 
 Contract
-* A group holds the records of one configuration: hardware, topology, config hash, label, and what
-  the step time measures (basis, step source, annotation, duration basis, devices, hosts). Figures
-  never cross groups.
-* All records count by status. A *point* is a record with a step time and a time of its own, one per
-  capture (trace digest). Slope and changes are those of the points in order of time, and only of a
-  known configuration: without a config hash or label, captures may measure different things.
-* Noise is the spread of repeats: points of a known configuration whose verdict is not "fail" and
-  whose trace is whole, since the last change of level among them. A shift is not noise.
+* A group holds the records of one configuration: hardware, topology, label (else config hash), and
+  what the step time measures (basis, step source, annotation, duration basis, devices, hosts).
+  Figures never cross groups.
+* All records count by status. A trend is that of one estimand: the typical step (median), or the
+  mean, over the points that have it, in order of time.
+* Slope, changes and drift are those of a known configuration alone: without a config hash or label,
+  captures may measure different things. The noise floor is that of repeats (see `repeats`).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from marin_profile.history.change_points import ChangePoint, change_points
-from marin_profile.history.record import NOT_RECORDED, Configuration, HistoryRecord, record_of
+from marin_profile.history.change_points import ChangePoint
+from marin_profile.history.development import Development, Drift, development
+from marin_profile.history.points import lengths_of, logs_of, points_of
+from marin_profile.history.record import (
+    MEAN,
+    NOT_RECORDED,
+    TYPICAL,
+    Configuration,
+    Estimand,
+    HistoryRecord,
+)
+from marin_profile.history.repeats import floors_of
 from marin_profile.history.store import History
-from marin_profile.schema import ProfileSummary
-from marin_profile.verdict.noise import NoiseFloor, noise_floor
-from marin_profile.verdict.rules import FAIL
+from marin_profile.verdict.noise import NoiseFloor
 
 
 @dataclass(frozen=True)
 class Slope:
-    """Least squares on log step times since the last change: per record, with standard error."""
+    """Least squares on log step lengths since the last change: per record, with standard error."""
 
     per_record: float
     standard_error: float
@@ -36,114 +43,76 @@ class Slope:
 
 
 @dataclass(frozen=True)
-class Group:
-    """One configuration's records. `changes` index into `points`."""
+class Trend:
+    """One estimand over time. Changes and drift index into `points`."""
 
-    configuration: Configuration
-    num_records: int
-    status_counts: tuple[tuple[str, int], ...]
+    estimand: Estimand
     points: tuple[HistoryRecord, ...]
     changes: tuple[ChangePoint, ...]
+    drift: Drift | None
     slope: Slope | None
     noise: NoiseFloor | None
 
     @property
-    def medians(self) -> list[float]:
-        """The points' median step times."""
-        return [point.median for point in self.points if point.median is not None]
+    def lengths(self) -> list[float]:
+        """The points' step lengths in microseconds."""
+        return lengths_of(self.points, self.estimand)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One configuration's records. `mean` is None where no record holds a mean."""
+
+    configuration: Configuration
+    num_records: int
+    status_counts: tuple[tuple[str, int], ...]
+    without_commit: int
+    typical: Trend
+    mean: Trend | None
+
+    @property
+    def trends(self) -> tuple[Trend, ...]:
+        return (self.typical,) if self.mean is None else (self.typical, self.mean)
 
 
 def groups_of(history: History) -> list[Group]:
     """The groups, sorted by configuration."""
     members: dict[Configuration, list[HistoryRecord]] = {}
     for record in history.records:
-        members.setdefault(record.configuration, []).append(record)
+        members.setdefault(record.configuration.measured, []).append(record)
     ordered = sorted(members.items(), key=lambda item: item[0].order)
     return [_group(configuration, records) for configuration, records in ordered]
 
 
-def matching_repeats(
-    history: History, summary: ProfileSummary, label: str | None = None
-) -> list[float]:
-    """Log median step times (us) of the history's repeats of this summary's configuration, other
-    captures only: what `noise_floor` takes.
-
-    Captures of one label are repeats whatever their config hash, which may differ with the run's
-    id and commit.
-    """
-    wanted = record_of(summary, label=label)
-    same = [
-        record
-        for record in history.records
-        if _named(record.configuration) == _named(wanted.configuration)
-    ]
-    others = [
-        record
-        for record in same
-        if record.trace_sha256 is None or record.trace_sha256 != wanted.trace_sha256
-    ]
-    return _repeats(others)
-
-
-def _named(configuration: Configuration) -> Configuration:
-    if configuration.label is None:
-        return configuration
-    return replace(configuration, config_hash=None)
-
-
 def _group(configuration: Configuration, records: Sequence[HistoryRecord]) -> Group:
     statuses = Counter(record.status or NOT_RECORDED for record in records)
-    points = _points(records)
-    logs = _logs(points)
+    floors = floors_of(records)
     is_known = configuration.is_known
-    changes = change_points(logs) if is_known else []
+    mean = _trend(points_of(records, MEAN), MEAN, floors.mean, is_known)
     return Group(
         configuration=configuration,
         num_records=len(records),
         status_counts=tuple(sorted(statuses.items())),
-        points=tuple(points),
-        changes=tuple(changes),
-        slope=_slope(_since_last(logs, changes)) if is_known else None,
-        noise=noise_floor(_repeats(records)),
+        without_commit=floors.without_commit,
+        typical=_trend(points_of(records, TYPICAL), TYPICAL, floors.typical, is_known),
+        mean=mean if mean.points else None,
     )
 
 
-def _points(records: Iterable[HistoryRecord]) -> list[HistoryRecord]:
-    """In order. Of records of one capture the first counts."""
-    seen: set[str] = set()
-    points = []
-    for record in records:
-        if record.log_median is None or record.time_source == NOT_RECORDED:
-            continue
-        if record.trace_sha256 is not None:
-            if record.trace_sha256 in seen:
-                continue
-            seen.add(record.trace_sha256)
-        points.append(record)
-    return points
-
-
-def _repeats(records: Iterable[HistoryRecord]) -> list[float]:
-    """A capture that failed once is left out, whatever its other records say."""
-    usable = [record for record in records if record.configuration.is_known]
-    failed = {record.trace_sha256 for record in usable if record.status == FAIL} - {None}
-    sound = [
-        record
-        for record in usable
-        if record.status != FAIL
-        and record.trace_sha256 not in failed
-        and not record.suspected_truncation
-    ]
-    logs = _logs(_points(sound))
-    return _since_last(logs, change_points(logs))
-
-
-def _logs(points: Iterable[HistoryRecord]) -> list[float]:
-    return [log for point in points if (log := point.log_median) is not None]
-
-
-def _since_last(logs: Sequence[float], changes: Sequence[ChangePoint]) -> list[float]:
-    return list(logs[changes[-1].index :] if changes else logs)
+def _trend(
+    points: Sequence[HistoryRecord], estimand: Estimand, noise: NoiseFloor | None, is_known: bool
+) -> Trend:
+    logs = logs_of(points, estimand)
+    found = development(logs) if is_known else Development()
+    since = logs[found.changes[-1].index :] if found.changes else logs
+    return Trend(
+        estimand=estimand,
+        points=tuple(points),
+        changes=found.changes,
+        drift=found.drift,
+        slope=_slope(since) if is_known else None,
+        noise=noise,
+    )
 
 
 def _slope(logs: Sequence[float]) -> Slope | None:

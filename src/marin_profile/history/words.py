@@ -9,12 +9,17 @@ import math
 from statistics import median
 
 from marin_profile.base.text import NOT_KNOWN, duration, plural, visible
+from marin_profile.history.baseline import Baseline
+from marin_profile.history.causes import Cause
 from marin_profile.history.change_points import ChangePoint
-from marin_profile.history.record import Configuration, HistoryRecord
-from marin_profile.history.trends import Group, Slope
-from marin_profile.verdict.noise import LEAST_REPEATS, NoiseFloor
+from marin_profile.history.development import LINE
+from marin_profile.history.findings import TrendFindings
+from marin_profile.history.record import MEAN, TYPICAL, Configuration, Estimand, HistoryRecord
+from marin_profile.history.trends import Group, Slope, Trend
+from marin_profile.verdict.noise import NoiseFloor
 
 _HASH = 12
+STEPS: dict[Estimand, str] = {TYPICAL: "typical step", MEAN: "mean step"}
 _TIME_SOURCES = {"folder": " (folder)", "summary": " (summarized)", "recorded": " (recorded)"}
 
 
@@ -50,16 +55,16 @@ def counts(group: Group) -> str:
     return f"{plural(group.num_records, 'record')}: {parts}"
 
 
-def trend(group: Group) -> str:
+def trend(one: Trend) -> str:
     """First, median and last point, and the slope."""
-    medians = group.medians
-    if not medians:
+    lengths = one.lengths
+    if not lengths:
         return "no point of a trend: no record has a step time and a time of its own"
     text = (
-        f"first {duration(medians[0])}, median {duration(median(medians))}, "
-        f"last {duration(medians[-1])} ({plural(len(medians), 'capture')})"
+        f"first {duration(lengths[0])}, median {duration(median(lengths))}, "
+        f"last {duration(lengths[-1])} ({plural(len(lengths), 'capture')})"
     )
-    return f"{text}; {_slope(group.slope, since=bool(group.changes))}" if group.slope else text
+    return f"{text}; {_slope(one.slope, since=bool(one.changes))}" if one.slope else text
 
 
 def _slope(slope: Slope, *, since: bool) -> str:
@@ -70,32 +75,100 @@ def _slope(slope: Slope, *, since: bool) -> str:
     )
 
 
-def noise(group: Group) -> str:
-    if group.noise:
-        return _noise(group.noise)
+def noise(group: Group, one: Trend) -> str:
+    if one.noise:
+        return _noise(one.noise) + _without_commit(group, "are not used")
     if not group.configuration.is_known:
         return (
             "noise floor and changes not known: only a config or a label, and a basis, show that "
             "captures repeat each other"
         )
-    since = " since the last change" if group.changes else ""
-    return f"noise floor not known: fewer than {LEAST_REPEATS} repeats{since}"
+    return (
+        "noise floor not known: fewer than three repeats of one commit, or two of each of two"
+        f"{_without_commit(group, 'are no repeats')}"
+    )
 
 
 def _noise(floor: NoiseFloor) -> str:
-    return f"noise floor {100 * floor.log_sd:.2f} % (sd of {plural(floor.num_repeats, 'repeat')})"
+    outliers = f", {plural(floor.num_outliers, 'outlier')} left out" if floor.num_outliers else ""
+    return (
+        f"noise floor {100 * floor.log_sd:.2f} % (sd of {plural(floor.num_repeats, 'repeat')} of "
+        f"{plural(floor.num_commits, 'commit')}{outliers})"
+    )
 
 
-def change(group: Group, point: ChangePoint) -> str:
+def _without_commit(group: Group, verb: str) -> str:
+    count = group.without_commit
+    return f"; {plural(count, 'capture')} of unknown commit {verb}" if count else ""
+
+
+def change(one: Trend, point: ChangePoint) -> str:
     """A change of level and the first record after it."""
-    first = group.points[point.index]
-    how = "slower" if point.ratio > 1 else "faster"
+    first = one.points[point.index]
     which = "first bad record" if point.ratio > 1 else "first of the new level"
     return (
-        f"{100 * abs(point.ratio - 1):.1f} % {how} from {when(first)} on: "
+        f"{_change(point)} from {when(first)} on: "
         f"{duration(math.exp(point.level_before))} -> {duration(math.exp(point.level_after))}, "
         f"p {probability(point.p)}; {which}: {name(first)}"
     )
+
+
+def _change(point: ChangePoint) -> str:
+    how = "slower" if point.ratio > 1 else "faster"
+    return f"{100 * abs(point.ratio - 1):.1f} % {how}"
+
+
+def cause(one: Trend, point: ChangePoint, found: Cause) -> str:
+    """What accounts for a change, or what would show it."""
+    since = f"since {one.points[point.index].time[:10]}"
+    step = f"the {STEPS[one.estimand]} is {100 * (point.ratio - 1):+.1f} %"
+    doubt = "".join(f" (not comparable: {visible(text, None)})" for text in found.caveats)
+    if found.before is None or found.after is None:
+        return str(found.why_not)
+    if not found.parts:
+        return f"{since} {step}: {found.why_not}{doubt}"
+    parts = ", ".join(
+        f"{visible(part.name)} {'+' if part.delta > 0 else ''}{duration(part.delta)}"
+        for part in found.parts
+    )
+    how = "mostly" if found.parts[0].share >= 0.5 else "among others"
+    return f"{since} {step}: {how} {parts}{doubt}"
+
+
+def drift(one: Trend) -> str:
+    """Of a trend that drifts."""
+    found = one.drift
+    if found is None:
+        return "no drift"
+    first = when(one.points[found.start])
+    change = f"{100 * math.expm1(found.log_change):+.1f} % since {first}"
+    if found.kind == LINE:
+        return f"a drift, not a change: {change}, along a line"
+    return f"a drift, not a change: the level wanders from capture to capture ({change})"
+
+
+def baseline(found: Baseline, named: str) -> str:
+    """The latest level against the baseline's."""
+    of = f"the baseline {visible(named)} ({plural(found.num_records, 'record')}, "
+    of += f"{duration(math.exp(found.level))})"
+    if found.log_shift is None:
+        return f"{of}: no later record"
+    percent = 100 * math.expm1(found.log_shift)
+    text = f"{abs(percent):.1f} % {'above' if percent >= 0 else 'below'} {of}: "
+    text += f"the latest {plural(found.num_later, 'record')}"
+    if found.interval is None:
+        return f"{text}, too few for an interval"
+    low, high = (100 * math.expm1(bound) for bound in found.interval)
+    return f"{text}, 95 % interval {low:+.1f} % to {high:+.1f} %"
+
+
+def slowdown(found: TrendFindings) -> str:
+    """Of findings whose slowdown stands."""
+    if found.baseline is not None and found.baseline.log_shift is not None:
+        above = 100 * math.expm1(found.baseline.log_shift)
+        return f"{above:.1f} % above the baseline of {plural(found.baseline.num_records, 'record')}"
+    slower = [point for point in found.trend.changes if point.ratio > 1]
+    return "; ".join(change(found.trend, point) for point in slower[-1:])
 
 
 def probability(p: float) -> str:

@@ -144,7 +144,7 @@ def _within(before: Sequence[_Located], after: Sequence[_Located]) -> tuple[Floa
 def _between(
     before: Sequence[_Located], after: Sequence[_Located], noise: NoiseFloor | None
 ) -> tuple[Floats, Floats] | None:
-    freedom = len(before) + len(after) - 2 + (noise.num_repeats - 1 if noise else 0)
+    freedom = len(before) + len(after) - 2 + (noise.degrees_of_freedom if noise else 0)
     if freedom < 1:
         return None
     square = np.zeros_like(before[0].value)
@@ -152,7 +152,7 @@ def _between(
         values = np.stack([one.value for one in side])
         square = square + ((values - values.mean(axis=0)) ** 2).sum(axis=0)
     if noise:
-        square = square + (noise.num_repeats - 1) * noise.log_sd**2
+        square = square + noise.degrees_of_freedom * noise.log_sd**2
     error = np.sqrt(square / freedom * (1.0 / len(before) + 1.0 / len(after)))
     return error, np.full_like(error, freedom)
 

@@ -56,7 +56,7 @@ def captures_needed(
     noise: NoiseFloor | None,
 ) -> Needed:
     spread = error / math.sqrt(1.0 / captures[0] + 1.0 / captures[1])
-    repeats = noise.num_repeats - 1 if noise else 0
+    repeats = noise.degrees_of_freedom if noise else 0
 
     def scaled(count: int) -> tuple[float, float]:
         return spread * math.sqrt(2.0 / count), max(1.0, 2.0 * (count - 1) + repeats)
