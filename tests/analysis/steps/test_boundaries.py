@@ -401,6 +401,21 @@ def test_two_steps_between_show_that_an_edge_lacks_an_execution(count, is_cut, e
     assert steps(space).cut.tolist() == wanted
 
 
+@pytest.mark.parametrize("like", [1, 2, 3])
+@pytest.mark.parametrize("edge", [0, 4])
+def test_an_edge_that_runs_as_often_as_one_step_between_is_not_cut(edge, like):
+    """All executions run the same op; the edge and one of three steps between have one of two."""
+    space = Space()
+    tpu = space.tpu(0)
+    for index in range(5):
+        at = 100 * MS * index
+        tpu.step(index, at, 90 * MS)
+        for place in range(1 if index in (edge, like) else 2):
+            tpu.module("jit_f(1)", at + 40 * MS * place, 30 * MS)
+            tpu.op("fusion.1", at + 40 * MS * place, 30 * MS)
+    assert not steps(space).cut.any()
+
+
 # --- what must be named ------------------------------------------------------------------------
 
 
