@@ -13,6 +13,7 @@ from marin_profile.comparison.matching import (
     OpTime,
     known_regions,
     match_ops,
+    op_key,
     own_region,
     region_of,
 )
@@ -157,6 +158,10 @@ def test_the_parts_of_a_fusion_are_no_partners_of_it():
         ("only_after", None, "tanh"),
         ("only_before", "fusion", None),
     ]
+    # Not even if one alone has as many calls.
+    parts[1] = op("tanh", 5, scope="jit(step)/mlp/tanh", calls=2)
+    assert {match.how for match in match_ops([op("fusion", 10)], parts)} == ALONE
+    assert {match.how for match in match_ops(parts, [op("fusion", 10)])} == ALONE
     # Nor of one that stays and shrinks.
     assert shown(match_ops([op("fusion", 10)], [op("fusion", 6), parts[1]])) == [
         ("exact", "fusion", "fusion"),
@@ -184,6 +189,12 @@ def test_a_collective_under_another_name_of_another_primitive():
         ("replaced", "all-reduce", "psum"),
         ("replaced", "fusion", "fusion"),
     ]
+    # A new collective of another kind beside it does not matter.
+    more = op("all-gather", kind="all-gather", scope="jit(step)/mlp/psum")
+    assert shown(match_ops([before], [after, more])) == [
+        ("only_after", None, "all-gather"),
+        ("replaced", "all-reduce", "psum"),
+    ]
 
 
 def test_all_shapes_scaled_are_matched_in_order():
@@ -202,6 +213,27 @@ def test_all_shapes_scaled_are_matched_in_order():
     # One more shape: which is which is not known.
     more = [*after[:2], op("fusion", shape="f32[7,64]"), op("fusion", shape="f32[9,64]")]
     assert {match.how for match in match_ops(before, more)} == {"exact", *ALONE}
+
+
+def test_what_is_not_known_of_one_scope_is_of_another():
+    def ops(scope: str, *shapes: str) -> list[OpTime]:
+        return [op("fusion", shape=shape, scope=f"jit(step)/{scope}/dot") for shape in shapes]
+
+    before = [*ops("a", "f32[2]", "f32[3]"), *ops("b", "f32[2]")]
+    after = [*ops("a", "f32[4]", "f32[5]", "f32[6]"), *ops("b", "f32[7]")]
+    found = match_ops(before, after)
+    assert [match.how for match in found if match.before and match.after] == ["reshaped"]
+    assert len(found) == 6
+
+
+def test_what_makes_ops_alike():
+    one = op("fusion", kind="on_chip", shape="a", scope="f/b", pass_="backward")
+    assert one.key == ("fusion", "on_chip", "a", "f/b", "backward")
+    without = OpGroup(
+        canonical_name="copy", category="compute", num_names=1, count=1, exclusive_duration=1,
+        exposed_duration=1,
+    )  # fmt: skip
+    assert op_key(without) == ("copy", "compute", "", "", "")
 
 
 def test_regions():

@@ -102,6 +102,16 @@ def test_steps_that_swing_slowly_count_less():
     assert found is not None
     assert found.variance == pytest.approx(4 / 3 / 2.4)
     assert found.freedom == pytest.approx(1.4)
+    # 0 2 2 4: deviations -2 0 0 2, variance 8/3; no neighbours are alike.
+    assert of_steps([0.0, 2.0, 2.0, 4.0]) == Spread(pytest.approx(2 / 3), 3.0)
+    values = [0.0, 0.0, 0.0, 4.0, 4.0, 5.0]
+    off = [value - 13 / 6 for value in values]
+    alike = (2 * off[0] ** 2 + off[2] * off[3] + off[3] ** 2 + off[3] * off[5]) / sum(
+        one**2 for one in off
+    )
+    found = of_steps(values)
+    assert found is not None
+    assert found.freedom == pytest.approx(6 * (1 - alike) / (1 + alike) - 1)
     # 1 3 1 3 would be a negative correlation: they count as they are.
     assert of_steps([1.0, 3.0, 1.0, 3.0]) == Spread(pytest.approx(1 / 3), 3.0)
     assert of_steps([2.0, 2.0, 2.0]) == Spread(0.0, 2)

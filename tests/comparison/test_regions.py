@@ -126,6 +126,8 @@ def test_three_are_named_four_are_not():
     assert fewest(tower([5, 5, 5, 5])) == {"f/tower": 20}
     # Nor are small ones, to make up the four fifths: 77 of 100 and 8 that are each below a tenth.
     assert fewest(tower([77, 4, -4, 4, -4, 4, -3])) == {"f/tower": 78}
+    assert fewest(tower([715, 95, 95, 95])) == {"f/tower": 1000}
+    assert fewest(tower([7, 1, 1, 1])) == {"f/tower/t00": 7, "f/tower/t01": 1, "elsewhere": 2}
     # The fewest: two hold 9 of 10.
     assert fewest(tower([5, 4, 1])) == {"f/tower/t00": 5, "f/tower/t01": 4, "elsewhere": 1}
 
@@ -144,6 +146,7 @@ def test_the_program_gives_way_to_five_and_its_own_ops():
         "f/a": 5, "f/b": -4, "f/c": 5, "f/(itself)": 4, "f/d": 4, "elsewhere": 1
     }  # fmt: skip
     assert fewest({f"f/{name}": 5 for name in "abcdefg"}) == {"f": 35}
+    assert fewest({"f": 5, "f/a": 5}) == {"f/(itself)": 5, "f/a": 5}
     # Its own ops alone are the program.
     assert fewest({"f": 10, "f/a": 1}) == {"f": 11}
 

@@ -64,6 +64,12 @@ def test_numbers_that_shifted_go_by_their_order():
     ]  # fmt: skip
 
 
+def test_a_dozen_goes_by_its_order():
+    before = [op(f"f/h.{at + 20}/dot") for at in BLOCKS]
+    after = [op(f"f/block.{at}/dot") for at in BLOCKS]
+    assert dict(renamed(before, after)) == {f"f/h.{at + 20}": f"f/block.{at}" for at in BLOCKS}
+
+
 def test_equal_numbers_come_before_equal_places():
     """Block 1 was dropped: block 2 is layer 2."""
     before = [op(f"f/block_{at}/dot") for at in range(3)]
@@ -75,6 +81,10 @@ def test_the_likest_comes_before_the_order():
     before = [op("f/a/dot", "x"), op("f/b/dot", "y")]
     after = [op("f/c/dot", "y"), op("f/d/dot", "x")]
     assert renamed(before, after) == [("f/a", "f/d"), ("f/b", "f/c")]
+    # Two of two are liker than two of three, which stands first.
+    before = [op("f/a/dot", "x"), op("f/a/dot", "y")]
+    after = [op("f/c/dot", shape) for shape in "xyz"] + [op("f/d/dot", shape) for shape in "xy"]
+    assert renamed(before, after) == [("f/a", "f/d")]
 
 
 def test_half_of_the_ops_must_be_the_same():

@@ -12,9 +12,8 @@ Contract
     kernel_variant   kind, pass, scope and name but for digits (tile sizes)
     moved            name, kind, shapes and calls, and either the scope, in another pass, or the
                      pass and the primitive, in another scope
-    replaced         of as many calls, and the only ones of their kind and pass in a region, deepest
-                     first, where all else of that ledger term and pass has a partner: another
-                     kernel
+    replaced         of as many calls, and on both sides the only one of its kind and pass without a
+                     partner in a region, deepest first: another kernel
 * What has no partner on any level is only_before (removed) or only_after (added). So are the parts
   of a fusion that fell apart, and collectives that take the place of another kind's.
 """
@@ -28,7 +27,6 @@ from fractions import Fraction
 from functools import cache, cached_property
 
 from marin_profile.comparison.noise import RowTimes, Times, mean
-from marin_profile.events.classify import kind_group
 from marin_profile.events.scopes import split_path
 from marin_profile.schema import OpGroup
 
@@ -117,7 +115,7 @@ def match_ops(before: Sequence[OpTime], after: Sequence[OpTime]) -> list[OpMatch
         (MOVED, _passless_key, _passless_key),
         (MOVED, _placeless_key, _placeless_key),
         *(
-            (REPLACED, _region_key(known, depth, by_term=False), _region_key(known, depth))
+            (REPLACED, _region_key(known, depth, calls=True), _region_key(known, depth))
             for depth in (None, *range(deepest, 1, -1))
         ),
     ):
@@ -211,17 +209,15 @@ def _placeless_key(side: OpTime) -> Hashable:
     return group.canonical_name, group.category, shape, group.pass_, side.path[-1], side.count
 
 
-def _region_key(known: frozenset[Path], depth: int | None, *, by_term: bool = True) -> Key:
+def _region_key(known: frozenset[Path], depth: int | None, *, calls: bool = False) -> Key:
     """By the op's own region, or the one of this depth that it stands in."""
 
     def key(side: OpTime) -> Hashable:
-        kind = side.group.category
         region = own_region(side, known)[:depth]
         if not region or (depth is not None and len(region) < depth):
             return None
-        if by_term:
-            return region, side.group.pass_, kind_group(kind)
-        return region, side.group.pass_, kind, side.count
+        kind = region, side.group.pass_, side.group.category
+        return (*kind, side.count) if calls else kind
 
     return key
 

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from marin_profile.base.text import natural_order
 from marin_profile.comparison.matching import OpTime, Path, known_regions, own_region, placed
 
 LEAST_SHARED = Fraction(1, 2)
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,9 @@ def _at(scope: _Scope, path: Path) -> _Scope:
 def _others(scope: _Scope, taken: Iterable[Path]) -> dict[str, _Scope]:
     """What stands below it and is not taken, nor anything in it."""
     names = {path[0] for path in taken}
-    return {name: scope.below[name] for name in sorted(scope.below.keys() - names, key=_natural)}
+    return {
+        name: scope.below[name] for name in sorted(scope.below.keys() - names, key=natural_order)
+    }
 
 
 def _deeper(one: Mapping[str, _Scope], two: Mapping[str, _Scope]) -> dict[Path, Path]:
@@ -140,8 +143,3 @@ def _alike(one: Mapping[str, _Scope], two: Mapping[str, _Scope]) -> dict[Path, P
 
 def _shared(one: Counter[tuple[str, ...]], two: Counter[tuple[str, ...]]) -> Fraction:
     return Fraction((one & two).total(), max(one.total(), two.total()))
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """layer_2 before layer_10."""
-    return [(int(part) if part.isdigit() else -1, part) for part in _DIGITS.split(name)]
