@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from builders_xspace import Space, summarize_spaces
-from marin_profile.assemble.steps import duration_stats
+from marin_profile.analysis.steps.merge import MergedStep
+from marin_profile.assemble.steps import _places, duration_stats
 from marin_profile.schema import OutlierCause, ProfileSummary, StepTime
 
 US = 1_000_000
@@ -268,3 +269,23 @@ def test_one_kept_step(tmp_path):
     found = steps_of(tmp_path, [4_000, 5_000], events={})
     assert (found.typical_period, found.mean_period, found.whole_periods) == (None, None, 0)
     assert found.steady_state_steps.median == 3_000.0
+
+
+@pytest.mark.parametrize(
+    ("numbers", "places"),
+    [
+        ([4, 5, 6], [4, 5, 6]),
+        ([4, 5, 8], [4, 5, 8]),
+        ([4, 6, 8], [0, 1, 2]),
+        ([4, 4, 5], [0, 1, 2]),
+        ([5, 6, 4], [0, 1, 2]),
+        ([None, None, None], [0, 1, 2]),
+        ([], []),
+    ],
+)
+def test_steps_stand_where_their_numbers_say_if_these_ascend_one_by_one(numbers, places):
+    steps = [
+        MergedStep(number, 0, None, None, None, 0, kept=True, cut=False, terms={})
+        for number in numbers
+    ]
+    assert _places(steps) == places
