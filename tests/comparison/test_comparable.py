@@ -190,6 +190,12 @@ def shaped(*shapes: str) -> ProfileSummary:
         ),
         # Unlike factors: the larger part counts.
         (("f32[4]", "f32[4]", "f32[4]"), ("f32[8]", "f32[12]", "f32[12]"), (1, 4, 8, 0.6)),
+        # Down as well as up, all arrays of an op together.
+        (
+            ("f32[6]", "f32[6]|f32[6,2]", "f32[6]"),
+            ("f32[6]", "f32[3]|f32[3,2]", "f32[6]"),
+            (1, 6, 3, 0.3),
+        ),
         # Too little of the time, though all that changed.
         (("f32[4]", "f32[4]", "f32[4]"), ("f32[4]", "f32[4]", "f32[8]"), None),
         # Two dimensions, another rank, other dtypes, a dimension of 0, no shape known.
@@ -221,6 +227,20 @@ def test_three_factors_are_none():
     found = comparability(sides(4, 4, 4), sides(8, 8, 16)).shapes
     assert found is not None
     assert found.share == 0.75
+
+
+def test_of_two_factors_with_as_much_time_the_smaller():
+    def sides(*sizes: int) -> ProfileSummary:
+        return other(
+            op_groups=[
+                group("fusion", "compute", 50.0, scope=f"a/b{at}", shape_signature=f"f32[{size}]")
+                for at, size in enumerate(sizes)
+            ]
+        )
+
+    found = comparability(sides(6, 6), sides(18, 3)).shapes
+    assert found is not None
+    assert (found.before, found.after, found.share) == (6, 3, 0.5)
 
 
 def test_half_of_what_changed_and_a_quarter_of_all_is_enough():

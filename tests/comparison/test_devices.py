@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
+from builders_summary import STEPS as BUILT_STEPS
+from builders_summary import build_summary, ledger, straggler
 from builders_xspace import Space, summary_of
 from marin_profile.comparison import compare
 from marin_profile.comparison.devices import device_changes
 from marin_profile.comparison.model import DeviceChange
 from marin_profile.reports.comparison import comparison_headline, render_comparison
 from marin_profile.reports.devices import device_sentence
-from marin_profile.schema import ProfileSummary
+from marin_profile.schema import Collective, ProfileSummary
 
 STEPS = 5
 WIRE = 10
@@ -175,6 +178,95 @@ def test_a_device_that_waits_for_transfers():
     )
 
 
+# --- by hand-made ledgers: four steps of 1,000 us ------------------------------------------------
+
+
+def made(term: str, *mores: float, waits: Sequence[float] = (), **changes: Any) -> ProfileSummary:
+    """Per device what a step takes more of the term, at the cost of idle time, and how long the
+    device waits in exposed communication, which some collectives allow to know."""
+    rows = []
+    for at, more in enumerate(mores):
+        row = ledger(f"/device:TPU:{at}")
+        name = f"{term}_duration"
+        taken = {"idle_duration": row.idle_duration - BUILT_STEPS * more}
+        rows.append(row.model_copy(update=taken | {name: getattr(row, name) + BUILT_STEPS * more}))
+    values: dict[str, Any] = {
+        "device_ledger": rows,
+        "collectives": [],
+        "stragglers": [
+            straggler(f"/device:TPU:{at}", "host0", late=False, exposed_wait=BUILT_STEPS * wait)
+            for at, wait in enumerate(waits)
+        ],
+        "list_basis": {"stragglers": "steady"},
+    }
+    return build_summary(**(values | changes))
+
+
+def test_a_score_of_exactly_three_and_a_half_does_not_stand_out():
+    """About 0: MAD 67.45 us, 3.5 x 67.45 / 0.6745 = 350."""
+    even = made("compute", *[0.0] * 5)
+    assert found(even, made("compute", -67.45, 0.0, 67.45, -350.0, 0.0)) == []
+    (row,) = found(even, made("compute", -67.45, 0.0, 67.45, -350.1, 0.0))
+    assert (row.device, row.beyond_others, row.z) == ("/device:TPU:3", -350.1, -3.501)
+
+
+def test_exactly_five_percent_of_a_step_of_two_do_not_stand_out():
+    """Of changes of 30 and 80 us the larger is 50 beyond the other."""
+    even = made("compute", 0.0, 0.0)
+    assert found(even, made("compute", 30.0, 80.0)) == []
+    (row,) = found(even, made("compute", 30.0, 80.1))
+    assert (row.device, row.delta, row.beyond_others) == ("/device:TPU:1", 80.1, 50.1)
+
+
+COMMUNICATION = "exposed_communication"
+
+
+def test_communication_counts_without_its_waits():
+    """All wait 30 us longer but one, whose communication takes 90 us longer by itself."""
+    before = made(COMMUNICATION, *[0.0] * 4, waits=[10.0] * 4)
+    after = made(COMMUNICATION, 30.0, 90.0, 30.0, 30.0, waits=[40.0, 10.0, 40.0, 40.0])
+    (row,) = found(before, after)
+    assert (row.device, row.term) == ("/device:TPU:1", COMMUNICATION)
+    assert (row.before, row.after, row.delta) == (190.0, 280.0, 90.0)
+    assert row.terms[COMMUNICATION].delta == 90.0
+    assert device_sentence(row) == (
+        "host0 TPU:1 communicates, its waits for others aside, 47.4 % longer (+90.00 us a step)"
+    )
+    only_waits = made(COMMUNICATION, 30.0, 0.0, 30.0, 30.0, waits=[40.0, 10.0, 40.0, 40.0])
+    assert COMMUNICATION not in {row.term for row in found(before, only_waits)}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"list_basis": {"stragglers": "capture"}},
+        {"list_basis": {}},
+        {"collectives": [Collective(collective="all-reduce", count=1, duration=1.0,
+                                    exposed_duration=1.0, overlapped_duration=0.0)]},
+        {"collectives": [Collective(collective="all-reduce", count=1, duration=1.0,
+                                    exposed_duration=1.0, overlapped_duration=0.0,
+                                    wait_duration=0.5, wait_is_lower_bound=True)]},
+    ],
+)  # fmt: skip
+def test_communication_is_not_judged_where_its_waits_are_not_known(changes):
+    sides = [made(COMMUNICATION, *own, **changes) for own in ([0.0] * 3, (0.0, 90.0, 0.0))]
+    # All that is seen is that it idles less.
+    assert {row.term for row in found(*sides)} == {"idle"}
+
+
+def test_where_waits_are_known_collectives_do_not_hinder():
+    row = Collective(
+        collective="all-reduce",
+        count=1,
+        duration=1.0,
+        exposed_duration=1.0,
+        overlapped_duration=0.0,
+        wait_duration=0.0,
+    )
+    sides = [made(COMMUNICATION, *own, collectives=[row]) for own in ([0.0] * 3, (0.0, 90.0, 0.0))]
+    assert [one.term for one in found(*sides)] == [COMMUNICATION]
+
+
 # --- hosts -------------------------------------------------------------------------------------
 
 
@@ -209,6 +301,15 @@ def test_a_device_slower_than_its_slow_host():
     assert rows[1].after == 39.0
 
 
+def test_two_hosts_that_change_by_as_much_either_way():
+    before = training([[36.0] * 2, [USUAL] * 2])
+    rows = found(before, training([[USUAL] * 2, [36.0] * 2]))
+    assert [(row.host, row.device, row.delta) for row in rows] == [
+        ("host-0", None, -8.0),
+        ("host-1", None, 8.0),
+    ]
+
+
 def test_hosts_of_one_device_are_devices():
     before = training([[USUAL]] * 3)
     (row,) = found(before, training([[USUAL], [36.0], [USUAL]]))
@@ -223,6 +324,21 @@ def test_hosts_that_are_called_otherwise_go_by_order():
     (row,) = found(before, some)
     assert (row.host, row.before, row.after) == ("v-2", 28.0, 36.0)
     assert found(before, training([[USUAL] * 2] * 3, hosts=("a", "b", "c"))) == []
+
+
+def test_hosts_go_by_order_in_several_captures_too():
+    """Of hosts (a, b) and (c, d), then (e, f): b, d and f are one."""
+    before = [training([[USUAL] * 2] * 2, hosts=names) for names in (("a", "b"), ("c", "d"))]
+    after = [training([[USUAL] * 2, [36.0] * 2], hosts=names) for names in (("g", "h"), ("e", "f"))]
+    (row,) = device_changes(before, after)
+    assert (row.host, row.before, row.after) == ("f", 28.0, 36.0)
+
+
+def test_hosts_that_one_side_lacks_are_left_out():
+    """Of hosts a, b and c, after which only b and c are left, c is slower."""
+    before = training([[USUAL] * 2] * 3, hosts=("a", "b", "c"))
+    (row,) = found(before, training([[USUAL] * 2, [36.0] * 2], hosts=("b", "c")))
+    assert (row.host, row.before, row.after) == ("c", 28.0, 36.0)
 
 
 # --- several captures, and what is not there ----------------------------------------------------

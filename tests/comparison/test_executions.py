@@ -9,6 +9,7 @@ import pytest
 from builders_pairs import capture
 from builders_xspace import Space, summary_of
 from marin_profile.comparison import compare
+from marin_profile.comparison.executions import on_one_basis
 from marin_profile.comparison.model import Comparison
 from marin_profile.reports.comparison import comparison_headline, render_comparison
 from marin_profile.schema import ProfileSummary
@@ -67,6 +68,8 @@ def test_per_execution_by_hand():
     assert found.attribution is not None
     first = found.attribution.ops.rows[0]
     assert (first.name, first.delta, first.share_of_target) == ("gemm", 6.0, 1.0)
+    assert first.before_op is not None
+    assert (first.before_op.count, first.before_op.duration) == (1.0, 30.0)
     # The other program is in no row.
     assert sum(row.before or 0.0 for row in found.attribution.ops.rows) == 40.0
     (collective,) = found.collectives
@@ -111,6 +114,8 @@ def test_over_the_whole_window_by_hand():
     assert rows["idle"] == (30.0, 20.0, -10.0)
     assert found.attribution is not None
     assert sum(row.delta or 0.0 for row in found.attribution.ops.rows) == -32.0
+    (collective,) = found.collectives
+    assert (collective.exposed.before, collective.exposed.after) == (40.0, 30.0)
     (gap,) = found.gaps
     assert (gap.name, gap.before, gap.after, gap.before_count) == ("gemm", 30.0, 20.0, 3.0)
     assert found.units["durations"] == "us per capture and device"
@@ -146,10 +151,66 @@ def test_half_of_the_op_time_is_enough():
     assert found.basis.kind == "program"
 
 
-def test_of_two_programs_that_are_compared_the_larger():
-    found = compare(serving(4, 30.0), another(serving(3, 36.0)))
+def test_of_two_halves_the_first_by_name():
+    def halves(first: str) -> ProfileSummary:
+        space = Space()
+        device, host = space.gpu(0), space.host()
+        for at, name in enumerate((first, "jit_b")):
+            device.kernel(name, 20 * at, 10, hlo_op=name, module=name, program_id=at)
+            host.call(f"{name}:XLA GPU module", at, 1)
+        return summary_of(space.analyse())
+
+    for name, expected in (("jit_a", "jit_a"), ("jit_c", "jit_b")):
+        found = compare(halves(name), another(halves(name)))
+        assert found.basis is not None
+        assert found.basis.program == expected
+
+
+def test_accounts_of_both_kinds_sum_up():
+    """8 executions of 40 us; and 2 x (120 + 40 + 30)."""
+    summary = serving(4, 30.0)
+    (made,) = on_one_basis([summary], [summary]).before
+    assert made.step_account is not None
+    assert made.step_account.total_duration == 320.0
+    bare = serving(4, 30.0, launched=False, init=0.0)
+    (made,) = on_one_basis([bare], [bare]).before
+    assert made.step_account is not None
+    assert (made.step_account.total_duration, made.step_account.device_kind) == (380.0, "gpu")
+
+
+def test_a_group_in_two_programs_has_no_count():
+    """Both programs hold the same op: 10 of its 30 us are the smaller one's."""
+    space = Space()
+    device, host = space.gpu(0), space.host()
+    for at, (name, length) in enumerate((("jit_b", 20), ("jit_a", 10))):
+        device.kernel("k", 50 * at, length, hlo_op="k", module=name, program_id=at)
+        host.call(f"{name}:XLA GPU module", at, 1)
+    summary = summary_of(space.analyse())
+    assert [row.name for row in summary.programs] == ["jit_b", "jit_a"]
+    (made,) = on_one_basis([summary], [summary]).before
+    (group,) = made.op_groups
+    assert (group.owned_duration, group.account_count) == (20.0, None)
+
+
+def test_several_captures_a_side():
+    """40 and 44 us before, 46 and 50 after: 6 us longer."""
+    before = [serving(4, gemm) for gemm in (30.0, 34.0)]
+    after = [another(serving(3, gemm)) for gemm in (36.0, 40.0)]
+    found = compare(before, after)
     assert found.basis is not None
-    assert found.basis.program == "jit_step"
+    assert (found.basis.before_executions, found.basis.after_executions) == (16, 12)
+    assert found.target is not None
+    assert (found.target.before, found.target.after) == (42.0, 48.0)
+
+
+@pytest.mark.parametrize(("lost", "is_compared"), [(1e-7, True), (1e-6, False)])
+def test_ops_may_own_less_by_rounding(lost, is_compared):
+    """Of a window of 380 us a billionth is 3.8e-7."""
+    summary = serving(4, 30.0, launched=False, init=0.0)
+    first, *others = summary.op_groups
+    less = first.model_copy(update={"exposed_duration": first.exposed_duration - lost})
+    found = compare(summary.model_copy(update={"op_groups": [less, *others]}), another(summary))
+    assert (found.basis is not None) is is_compared
 
 
 def test_steps_on_one_side_only():

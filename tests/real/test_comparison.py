@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from marin_profile.comparison import compare
-from real.captures import CPU8, V6E, VLLM_AFTER, VLLM_BEFORE, summarize
+from real.captures import CPU8, GPU_CONV, GPU_GEMM, V6E, VLLM_AFTER, VLLM_BEFORE, summarize
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +136,47 @@ def test_a_capture_and_itself(traces, capture):
     assert found.comparability.shapes is None
     assert {caveat.about for caveat in found.comparability.caveats} <= {"facts", "window"}
     assert found.devices == []
+
+
+def kernel_time_by_hand(path: Path, module: str) -> float:
+    """The sum of the kernels of all streams, us, from the JSON as it stands; none overlap."""
+    (file,) = path.glob("*.trace.json.gz")
+    events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+    streams = {
+        (event["pid"], event["tid"])
+        for event in events
+        if event.get("name") == "thread_name" and event["args"]["name"].startswith("Stream")
+    }
+    return sum(
+        event["dur"]
+        for event in events
+        if event.get("ph") == "X"
+        and (event["pid"], event["tid"]) in streams
+        and event.get("args", {}).get("hlo_module") == module
+    )
+
+
+def test_executions_stand_in_for_steps(traces):
+    """8 devices run the convolution 5 times each."""
+    folder = traces / GPU_CONV
+    summary = summarize(folder)
+    found = compare(summary, summary)
+    assert found.basis is not None
+    assert (found.basis.program, found.basis.before_executions) == ("jit_forward_3d_conv", 40)
+    assert found.target is not None
+    by_hand = kernel_time_by_hand(folder, "jit_forward_3d_conv") / 40
+    assert found.target.before == pytest.approx(by_hand, abs=1e-3)
+    assert (found.target.delta, found.devices) == (0.0, [])
+    assert {caveat.about for caveat in found.comparability.caveats} == {"steps"}
+    assert found.comparability.blocking == []
+
+
+def test_programs_of_one_name_leave_the_whole_capture(traces):
+    """Six programs are called jit_dot, so that its launches are none's."""
+    summary = summarize(traces / GPU_GEMM)
+    found = compare(summary, summary)
+    assert found.basis is not None
+    assert found.basis.kind == "capture"
+    assert found.target is not None
+    (row,) = [row for row in summary.device_ledger if row.window == "capture"]
+    assert (found.target.before, found.target.delta) == (row.window_duration, 0.0)

@@ -109,14 +109,14 @@ def _why(captures: Sequence[ProfileSummary]) -> str:
 
 
 def common_program(captures: Sequence[ProfileSummary]) -> str | None:
-    """The program to compare by; None where there is none."""
+    """The program to compare by, of two halves the first by name; None where there is none."""
     known = [_shares(summary) for summary in captures]
     names = [
         name
         for name, share in known[0].items()
         if all(one.get(name, 0.0) >= LEAST_SHARE for one in known)
     ]
-    return min(names, key=lambda name: (-known[0][name], name), default=None)
+    return min(names, default=None)
 
 
 def _shares(summary: ProfileSummary) -> dict[str, float]:
