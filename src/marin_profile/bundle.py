@@ -55,9 +55,13 @@ def make_bundle(
     label: str | None = None,
     history: str | None = None,
     top_k: int = 10,
+    pair: bool = False,
+    sequential: bool = False,
 ) -> Bundle:
     """Compare and judge. Raises what `track` and `compare` raise."""
-    tracked = track(before, after, thresholds, label=label, history=history)
+    tracked = track(
+        before, after, thresholds, label=label, history=history, pair=pair, sequential=sequential
+    )
     comparison = compare(before, after, top_k=top_k)
     advised = _median_capture(after)
     files: dict[str, str] = {}

@@ -12,16 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from marin_profile.base.text import plural
 from marin_profile.comparison import comparability
 from marin_profile.comparison.model import Caveat
-from marin_profile.history.record import HistoryRecord, record_of
-from marin_profile.history.repeats import Floors, floors_for
+from marin_profile.history.record import HistoryRecord, record_of, utc
+from marin_profile.history.repeats import Repeats, repeats_for
 from marin_profile.history.store import History, append, read
 from marin_profile.schema import ProfileSummary
-from marin_profile.verdict import Assessment, NoiseFloor, Thresholds, assess
+from marin_profile.verdict import Assessment, Floors, NoiseFloor, Thresholds, assess
+from marin_profile.verdict.estimate import Design
+from marin_profile.verdict.paired import pairs_in_time
 
+# Fewer pairs lose more by their few degrees of freedom than a common drift costs.
+LEAST_PAIRS = 4
 # What `assess` finds itself, and names the capture.
 _FOUND_IN_THE_SUMMARIES = frozenset({"truncation", "host_only", "steps"})
 
@@ -49,23 +54,34 @@ def track(
     *,
     label: str | None = None,
     history: str | None = None,
+    pair: bool = False,
+    sequential: bool = False,
 ) -> Tracked:
     """Judge the change; reads the history but leaves it as it is.
 
+    `pair`: the captures belong together one by one, in the order given; LEAST_PAIRS and more whose
+    times show that they were taken in turn are paired without. `sequential`: the same, with bounds
+    that hold although one looks after every pair and stops at the first that settles.
+
     Raises UsageError without a summary on each side, and what `history.store.read` raises.
     """
-    noise: NoiseFloor | None = None
+    floors = Floors()
     history_notes: tuple[str, ...] = ()
     if history is not None and before:
-        found, history_notes = _noise(read(history, missing_ok=True), before, after, label)
-        noise = found.typical
+        floors, history_notes = _noise(read(history, missing_ok=True), before, after, label)
     caveats = _caveats(before, after)
     reasons = [
         sentence.removesuffix(".")
         for sentence, caveat in caveats.items()
         if caveat.severity == "blocking" and caveat.about not in _FOUND_IN_THE_SUMMARIES
     ]
-    assessment = assess(before, after, thresholds, not_comparable=reasons, noise=noise)
+    design: Design = "looks" if sequential else "pairs" if pair else "captures"
+    if design == "captures" and (paired := _taken_in_turn(before, after)):
+        before, after = paired
+        design = "pairs"
+    assessment = assess(
+        before, after, thresholds, not_comparable=reasons, floors=floors, design=design
+    )
     blocking = [text for text, caveat in caveats.items() if caveat.severity == "blocking"]
     if _holds_one_twice([*before, *after]):
         blocking.insert(0, "One capture is named twice.")
@@ -146,9 +162,9 @@ def _noise(
     """The noise floors, and the notes on them and on the history."""
     judged = _digests([*before, *after])
     others = tuple(one for one in history.records if one.trace_sha256 not in judged)
-    floors = floors_for(History(others), before[0], label)
-    if floors.typical is not None:
-        floor_note = _floor_note(floors.typical, floors)
+    repeats = repeats_for(History(others), before[0], label)
+    if repeats.floors.typical is not None:
+        floor_note = _floor_note(repeats.floors.typical, repeats)
     elif not record_of(before[0], label=label).configuration.is_known:
         floor_note = (
             "The history gives no noise floor: there is neither a config hash nor a label to show "
@@ -158,30 +174,53 @@ def _noise(
         floor_note = (
             "The history gives no noise floor yet: it takes three repeats of one commit, or two of "
             "each of two, in the configuration before the change; besides the judged ones there "
-            f"{'is' if floors.num_repeats == 1 else 'are'} {plural(floors.num_repeats, 'capture')}"
-            f"{_without_commit(floors)}."
+            f"{'is' if repeats.num_repeats == 1 else 'are'} "
+            f"{plural(repeats.num_repeats, 'capture')}"
+            f"{_without_commit(repeats)}."
         )
-    return floors, (*history.problems, floor_note)
+    return repeats.floors, (*history.problems, floor_note)
 
 
-def _floor_note(floor: NoiseFloor, floors: Floors) -> str:
+def _floor_note(floor: NoiseFloor, repeats: Repeats) -> str:
     outliers = plural(floor.num_outliers, "outlier")
     left_out = f"; {outliers} left out" if floor.num_outliers else ""
-    mean = f", that of the mean {100 * floors.mean.log_sd:.1f} %" if floors.mean else ""
+    mean = (
+        f", that of the mean {100 * repeats.floors.mean.log_sd:.1f} %"
+        if repeats.floors.mean
+        else ""
+    )
     return (
         f"The noise floor is {100 * floor.log_sd:.1f} % from run to run{mean}, by "
         f"{floor.num_repeats} repeats of {plural(floor.num_commits, 'commit')} in the history"
-        f"{left_out}{_without_commit(floors)}."
+        f"{left_out}{_without_commit(repeats)}."
     )
 
 
-def _without_commit(floors: Floors) -> str:
-    if not floors.without_commit:
+def _without_commit(repeats: Repeats) -> str:
+    if not repeats.without_commit:
         return ""
     return (
-        f"; {plural(floors.without_commit, 'capture')} of unknown commit cannot count as repeats "
+        f"; {plural(repeats.without_commit, 'capture')} of unknown commit cannot count as repeats "
         "(name the commit with --commit)"
     )
+
+
+def _taken_in_turn(
+    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]
+) -> tuple[list[ProfileSummary], list[ProfileSummary]] | None:
+    """The captures as pairs in order of time, where there are enough and their times show it."""
+    if min(len(before), len(after)) < LEAST_PAIRS:
+        return None
+    pairs = pairs_in_time([_start(one) for one in before], [_start(one) for one in after])
+    if pairs is None:
+        return None
+    return [before[one] for one, _ in pairs], [after[two] for _, two in pairs]
+
+
+def _start(summary: ProfileSummary) -> float | None:
+    """Seconds; None where the capture's own time is not known."""
+    found = utc(summary.capture.start) if summary.capture else None
+    return datetime.fromisoformat(found).timestamp() if found else None
 
 
 def _digests(summaries: Sequence[ProfileSummary]) -> list[str]:

@@ -146,24 +146,25 @@ def test_tails_at_and_below_nothing_and_without_spread() -> None:
 
 
 def test_pairs_needed() -> None:
-    # t(5) 2.5706 / sqrt(6) > 1 > 2.4469 / sqrt(7); t(9) 3.2498 / sqrt(10) > 1 > 3.1693 / sqrt(11).
-    assert pairs_needed(0.0, 0.05, 0.05, 2) == 7
-    assert pairs_needed(0.05, 0.02, 0.05, 2) == 11
-    assert pairs_needed(0.05, 0.02, 0.05, 10) == 11
-    assert pairs_needed(0.05, 0.02, 0.05, 11) == 12
+    """In nine of ten cases: (t + 1.2816) / sqrt(k) standard deviations away."""
+    # t(11) 2.2010 -> 1.005, t(12) 2.1788 -> 0.960; t(16) 2.9208 -> 1.019, t(17) 2.8982 -> 0.985.
+    assert pairs_needed(0.0, 0.05, 0.05, 2) == 13
+    assert pairs_needed(0.05, 0.02, 0.05, 2) == 18
+    assert pairs_needed(0.05, 0.02, 0.05, 17) == 18
+    assert pairs_needed(0.05, 0.02, 0.05, 18) == 19
     assert pairs_needed(-0.9, 0.05, 0.001, 0) == 2  # one pair has no spread
-    assert pairs_needed(0.05, 0.02, 0.05, 2, most=11) == 11
-    assert pairs_needed(0.05, 0.02, 0.05, 2, most=10) is None
-    assert pairs_needed(0.05, 0.02, 0.05, 11, most=11) is None
+    assert pairs_needed(0.05, 0.02, 0.05, 2, most=18) == 18
+    assert pairs_needed(0.05, 0.02, 0.05, 2, most=17) is None
+    assert pairs_needed(0.05, 0.02, 0.05, 18, most=18) is None
     assert pairs_needed(0.001, 0.001, 1.0, 2) is None
-    # t(99) 1.9842 / sqrt(100) and t(100) 1.9840 / sqrt(101) = 0.1974: 100 is the most.
-    assert pairs_needed(0.0, 0.1985, 1.0, 2) == 100
-    assert pairs_needed(0.0, 0.198, 1.0, 2) is None
-    # Other levels: t(5) 4.0321 / sqrt(6) > 1.59 > 3.1824 / sqrt(4), 3.7074 / sqrt(7).
-    assert pairs_needed(0.0, 1.595, 1.0, 2) == 4
-    assert pairs_needed(0.0, 1.595, 1.0, 2, interval=0.995) == 7
-    assert pairs_needed(1.595, 0.0, 1.0, 2) == 7
-    assert pairs_needed(1.595, 0.0, 1.0, 2, certain=0.975) == 4
+    # t(99) 1.9842 -> 0.3266 at 100 pairs, which are the most.
+    assert pairs_needed(0.0, 0.327, 1.0, 2) == 100
+    assert pairs_needed(0.0, 0.326, 1.0, 2) is None
+    # Other levels: t(3) 3.1824 -> 2.232; t(4) 4.6041 -> 2.632, t(5) 4.0321 -> 2.169.
+    assert pairs_needed(0.0, 2.24, 1.0, 2) == 4
+    assert pairs_needed(0.0, 2.24, 1.0, 2, interval=0.995) == 6
+    assert pairs_needed(2.24, 0.0, 1.0, 2) == 6
+    assert pairs_needed(2.24, 0.0, 1.0, 2, certain=0.975) == 4
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from marin_profile.base.errors import UsageError
 from marin_profile.base.startup import import_numba, return_large_blocks
 from marin_profile.base.storage import plain
 from marin_profile.cli.judging import (
-    accepted,
+    REFUSED,
+    exit_code,
     history_options,
     keep,
     require_history,
@@ -75,14 +76,17 @@ def command(
     no_append: bool,
     stamp: bool,
     allow_inconclusive: bool,
+    fail_on_likely: bool,
+    pair: bool,
+    sequential: bool,
     **options: Any,
 ) -> None:
     """Write the answer to "what did my change do?" into one folder.
 
     It holds summaries and reports of both sides, compare.json, track.json, a manifest, and
     compare_report.md, which leads with the answer. Of several captures a side, all are judged, and
-    the one with the median step time is compared op by op. Exit code 0: pass or warn; 1: fail or
-    inconclusive.
+    the one with the median step time is compared op by op. Exit code 0: pass, warn or
+    likely fail; 1: fail or inconclusive; 7: likely fail, with --fail-on-likely.
     """
     from marin_profile.cli.inputs import Input, Wandb
 
@@ -106,18 +110,26 @@ def command(
     wandb = Wandb(entity, project, alias, download_root)
     before, after = (_load_all(side, inputs, warmup_steps, wandb) for side, inputs in sides.items())
     made = make_bundle(
-        before, after, Thresholds(**options), label=label, history=history, top_k=top_k
+        before,
+        after,
+        Thresholds(**options),
+        label=label,
+        history=history,
+        top_k=top_k,
+        pair=pair,
+        sequential=sequential,
     )
     tracked = made.tracked
-    for line in (*tracked.history_notes, *tracked.notes):
+    for line in (tracked.assessment.sentence, *tracked.history_notes, *tracked.notes):
         note(line)
     write_bundle(made.files, output_dir)
     keep(history, after, tracked.assessment, stamp=stamp, commit=commit, no_append=no_append)
-    note(tracked.assessment.sentence)
     click.echo(str(Path(plain(output_dir)) / COMPARE_REPORT_FILE))
     objects = strict_provenance and tracked.caveats
-    if objects or not accepted(tracked.assessment, allow_inconclusive):
-        ctx.exit(1)
+    code = exit_code(
+        tracked.assessment, allow_inconclusive=allow_inconclusive, fail_on_likely=fail_on_likely
+    )
+    ctx.exit(code or (REFUSED if objects else 0))
 
 
 def _load_all(

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from marin_profile.verdict import Assessment
 
 
+REFUSED, LIKELY = 1, 7
+
+
 def _threshold(name: str, default: float, text: str) -> Any:
     return click.option(
         name, type=click.FloatRange(min=0), default=default, show_default=True, help=text
@@ -23,16 +26,41 @@ def _threshold(name: str, default: float, text: str) -> Any:
 
 
 _THRESHOLDS = (
-    _threshold("--max-step-median-regression-pct", 5.0, "Step time: more is a fail, in per cent."),
+    _threshold(
+        "--max-step-median-regression-pct",
+        5.0,
+        "Mean and typical step time: more of either is a fail, in per cent.",
+    ),
     _threshold("--max-step-p90-regression-pct", 10.0, "p90 of the step time, in per cent."),
     _threshold(
         "--max-communication-share-regression-abs",
         0.05,
-        "Exposed communication, share of device time.",
+        "Exposed communication per step, as a share of the step before.",
     ),
-    _threshold("--max-stall-share-regression-abs", 0.05, "Idle time, share of device time."),
+    _threshold(
+        "--max-stall-share-regression-abs",
+        0.05,
+        "Idle time per step, as a share of the step before.",
+    ),
     click.option(
         "--allow-inconclusive", is_flag=True, help="Exit 0 if the verdict is inconclusive."
+    ),
+    click.option(
+        "--fail-on-likely",
+        is_flag=True,
+        help="Exit 7 if a slowdown is likely, but one capture a side cannot confirm it.",
+    ),
+    click.option(
+        "--pair",
+        is_flag=True,
+        help="Judge the captures as pairs, one by one in the order given: for captures taken in "
+        "turn. Done by itself for four pairs or more whose times show that they were.",
+    ),
+    click.option(
+        "--sequential",
+        is_flag=True,
+        help="Judge the pairs so far, with bounds that hold if you look after every pair and stop "
+        "at the first that settles (3 to 20 pairs).",
     ),
 )
 
@@ -101,10 +129,16 @@ def now() -> str:
     return utc_text(datetime.now(UTC))
 
 
-def accepted(assessment: Assessment, allow_inconclusive: bool) -> bool:
-    """Whether the verdict lets a change pass."""
-    fine = {"pass", "warn"} | ({"inconclusive"} if allow_inconclusive else set())
-    return assessment.status in fine
+def exit_code(
+    assessment: Assessment, *, allow_inconclusive: bool = False, fail_on_likely: bool = False
+) -> int:
+    """0 lets a change pass."""
+    codes = {
+        "fail": REFUSED,
+        "likely_fail": LIKELY if fail_on_likely else 0,
+        "inconclusive": 0 if allow_inconclusive else REFUSED,
+    }
+    return codes.get(assessment.status, 0)
 
 
 def require_sides(before: object, after: object, how: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from marin_profile.cli.judging import (
-    accepted,
+    exit_code,
     history_options,
     keep,
     require_history,
@@ -34,13 +34,16 @@ def command(
     no_append: bool,
     stamp: bool,
     allow_inconclusive: bool,
+    fail_on_likely: bool,
+    pair: bool,
+    sequential: bool,
     output: str | None,
     **thresholds: float,
 ) -> None:
     """Judge a change: is the step slower?
 
-    The verdict is JSON on stdout, its sentence a note on stderr. Exit code 0: pass or warn; 1: fail
-    or inconclusive.
+    The verdict is JSON on stdout, its sentence a note on stderr. Exit code 0: pass, warn or
+    likely fail; 1: fail or inconclusive; 7: likely fail, with --fail-on-likely.
     """
     require_sides(before, after, "with --before and --after")
     require_history(history, stamp, commit, no_append)
@@ -49,11 +52,23 @@ def command(
     from marin_profile.verdict import Thresholds
 
     one, two = ([load_summary(path) for path in side] for side in (before, after))
-    tracked = track(one, two, Thresholds(**thresholds), label=label, history=history)
-    for line in (*tracked.history_notes, *tracked.notes):
+    tracked = track(
+        one,
+        two,
+        Thresholds(**thresholds),
+        label=label,
+        history=history,
+        pair=pair,
+        sequential=sequential,
+    )
+    for line in (tracked.assessment.sentence, *tracked.history_notes, *tracked.notes):
         note(line)
     emit(tracked.assessment.to_json(), output)
     keep(history, two, tracked.assessment, stamp=stamp, commit=commit, no_append=no_append)
-    note(tracked.assessment.sentence)
-    if not accepted(tracked.assessment, allow_inconclusive):
-        ctx.exit(1)
+    ctx.exit(
+        exit_code(
+            tracked.assessment,
+            allow_inconclusive=allow_inconclusive,
+            fail_on_likely=fail_on_likely,
+        )
+    )

@@ -10,33 +10,32 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from marin_profile.history.points import logs_of, points_of
 from marin_profile.history.record import MEAN, TYPICAL, Estimand, HistoryRecord, record_of
 from marin_profile.history.store import History
 from marin_profile.schema import ProfileSummary
-from marin_profile.verdict.noise import NoiseFloor, noise_floor
-from marin_profile.verdict.rules import FAIL
+from marin_profile.verdict.noise import Floors, NoiseFloor, noise_floor
+from marin_profile.verdict.rules import FAIL, LIKELY_FAIL
 
-FAILED = frozenset({FAIL, "likely_fail"})
+FAILED = frozenset({FAIL, LIKELY_FAIL})
 
 
 @dataclass(frozen=True)
-class Floors:
-    """`num_repeats`: captures of the configuration that could repeat others, `without_commit` those
-    of them that cannot for want of a commit."""
+class Repeats:
+    """The floors that repeats give. `num_repeats`: captures of the configuration that could repeat
+    others, `without_commit` those of them that cannot for want of a commit."""
 
-    typical: NoiseFloor | None = None
-    mean: NoiseFloor | None = None
+    floors: Floors = field(default_factory=Floors)
     num_repeats: int = 0
     without_commit: int = 0
 
 
-def floors_for(history: History, summary: ProfileSummary, label: str | None = None) -> Floors:
+def repeats_for(history: History, summary: ProfileSummary, label: str | None = None) -> Repeats:
     """The floors of this summary's configuration, by other captures."""
     wanted = record_of(summary, label=label)
-    return floors_of(
+    return repeats_of(
         record
         for record in history.records
         if record.configuration.measured == wanted.configuration.measured
@@ -44,7 +43,7 @@ def floors_for(history: History, summary: ProfileSummary, label: str | None = No
     )
 
 
-def floors_of(records: Iterable[HistoryRecord]) -> Floors:
+def repeats_of(records: Iterable[HistoryRecord]) -> Repeats:
     """By records of one configuration."""
     usable = [record for record in records if record.configuration.is_known]
     failed = {record.trace_sha256 for record in usable if record.status in FAILED} - {None}
@@ -56,9 +55,8 @@ def floors_of(records: Iterable[HistoryRecord]) -> Floors:
         and not record.suspected_truncation
     ]
     candidates = points_of(sound, TYPICAL)
-    return Floors(
-        typical=_floor(sound, TYPICAL),
-        mean=_floor(sound, MEAN),
+    return Repeats(
+        floors=Floors(_floor(sound, TYPICAL), _floor(sound, MEAN)),
         num_repeats=len(candidates),
         without_commit=sum(record.git_sha is None for record in candidates),
     )

@@ -28,7 +28,7 @@ from marin_profile.history.record import (
     Estimand,
     HistoryRecord,
 )
-from marin_profile.history.repeats import floors_of
+from marin_profile.history.repeats import repeats_of
 from marin_profile.history.store import History
 from marin_profile.verdict.noise import NoiseFloor
 
@@ -86,15 +86,15 @@ def groups_of(history: History) -> list[Group]:
 
 def _group(configuration: Configuration, records: Sequence[HistoryRecord]) -> Group:
     statuses = Counter(record.status or NOT_RECORDED for record in records)
-    floors = floors_of(records)
+    repeats = repeats_of(records)
     is_known = configuration.is_known
-    mean = _trend(points_of(records, MEAN), MEAN, floors.mean, is_known)
+    mean = _trend(points_of(records, MEAN), MEAN, repeats.floors.mean, is_known)
     return Group(
         configuration=configuration,
         num_records=len(records),
         status_counts=tuple(sorted(statuses.items())),
-        without_commit=floors.without_commit,
-        typical=_trend(points_of(records, TYPICAL), TYPICAL, floors.typical, is_known),
+        without_commit=repeats.without_commit,
+        typical=_trend(points_of(records, TYPICAL), TYPICAL, repeats.floors.typical, is_known),
         mean=mean if mean.points else None,
     )
 

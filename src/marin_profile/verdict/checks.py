@@ -7,105 +7,171 @@ known is "not judged", with the reason, and never warns.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-import numpy as np
-
-from marin_profile.verdict.estimate import ChangeEstimate, change_of_location, change_of_quantile
+from marin_profile.verdict.estimate import ChangeEstimate, Design, StepChange, combine
 from marin_profile.verdict.inputs import CaptureSeries
-from marin_profile.verdict.model import Check, Thresholds
-from marin_profile.verdict.noise import NoiseFloor
+from marin_profile.verdict.model import (
+    Check,
+    CheckName,
+    DecileShift,
+    Result,
+    Thresholds,
+    Unit,
+)
+from marin_profile.verdict.quantities import log_quantile, log_quantile_variance, mean_variance
 from marin_profile.verdict.rules import (
     INCONCLUSIVE,
-    PASS,
     WARN,
     Bounds,
     as_difference,
     as_percent,
+    other_result,
+    step_result,
 )
-from marin_profile.verdict.series import Series
+from marin_profile.verdict.student import Floats
 
 DECIMALS = 6
 NOT_JUDGED = "not judged"
+# A pattern this likely by chance is no finding.
+MOST_CHANCE = 0.01
+MOST_STRAY_PHI = 0.3
+# What slow steps must add to be a finding, per cent of a step.
+LEAST_SLOW_COST = 1.0
+DECILES = range(1, 10)
+
+Sides = tuple[Sequence[CaptureSeries], Sequence[CaptureSeries]]
 
 
-def warning_checks(
-    before: Sequence[CaptureSeries],
-    after: Sequence[CaptureSeries],
-    thresholds: Thresholds,
-    change: ChangeEstimate,
-    noise: NoiseFloor | None,
-) -> list[tuple[Check, Bounds | None]]:
-    """The checks that can warn, each with its bounds where they are known."""
-    lengths = [[one.lengths for one in side] for side in (before, after)]
-    p90 = change_of_quantile(lengths[0], lengths[1], 0.9, change.phi, noise)
-    most = thresholds.max_step_p90_regression_pct
-    bounds = as_percent(p90).rounded(DECIMALS)
-    row = row_of("step_p90", _result(bounds, most), "%", most, bounds).model_copy(
-        update={
-            "before": round(math.exp(float(p90.before[0])), DECIMALS),
-            "after": round(math.exp(float(p90.after[0])), DECIMALS),
-        }
+def step_check(
+    name: CheckName, change: ChangeEstimate, threshold: float, *, confirmed: bool, settles: bool
+) -> tuple[Check, Bounds]:
+    """One estimand."""
+    bounds = as_percent(change).rounded(DECIMALS)
+    result = step_result(bounds, threshold, confirmed=confirmed, settles=settles)
+    return _row(name, result, "%", threshold, bounds, change, math.exp), bounds
+
+
+def slow_steps_check(change: StepChange) -> Check:
+    """Whether combs and strays add more to the mean than before."""
+    percent = replace(
+        change.slow_cost,
+        before=100.0 * change.slow_cost.before,
+        after=100.0 * change.slow_cost.after,
+        standard_error=100.0 * change.slow_cost.standard_error,
     )
+    bounds = as_difference(percent).rounded(DECIMALS)
+    result = other_result(bounds, LEAST_SLOW_COST)
+    if result == WARN and _may_be_chance(change):
+        result = INCONCLUSIVE  # the largest of many patterns looks clearer than it is
+    return _row("slow_steps", result, "% of a step", LEAST_SLOW_COST, bounds, percent, _itself)
+
+
+def _may_be_chance(change: StepChange) -> bool:
+    """Steps that are slow for a while may be the usual ones of the other side."""
+    return change.stray_phi > MOST_STRAY_PHI or any(
+        comb.chance > MOST_CHANCE for side in change.sides for one in side for comb in one.own
+    )
+
+
+def other_checks(
+    sides: Sides, change: StepChange, thresholds: Thresholds, *, design: Design
+) -> list[Check]:
+    """The checks that can warn, nothing more."""
+    ninth = _decile(sides, 0.9, change.phi, design=design)
+    bounds = as_percent(ninth).rounded(DECIMALS)
+    most = thresholds.max_step_p90_regression_pct
+    step = math.exp(change.mean.before)
     return [
-        (row, bounds),
-        _share_check(
-            "communication_share",
-            [[one.communication for one in side] for side in (before, after)],
-            thresholds.max_communication_share_regression_abs,
+        slow_steps_check(change),
+        _row("step_p90", other_result(bounds, most), "%", most, bounds, ninth, math.exp),
+        _device_time_check(
+            "exposed_communication",
+            ([one.communication for one in sides[0]], [one.communication for one in sides[1]]),
+            thresholds.max_communication_share_regression_abs * step,
+            design=design,
         ),
-        _share_check(
-            "stall_share",
-            [[one.stall for one in side] for side in (before, after)],
-            thresholds.max_stall_share_regression_abs,
+        _device_time_check(
+            "idle",
+            ([one.idle for one in sides[0]], [one.idle for one in sides[1]]),
+            thresholds.max_stall_share_regression_abs * step,
+            design=design,
         ),
     ]
 
 
-def _share_check(
-    name: str, sides: Sequence[Sequence[Series | None]], threshold: float
-) -> tuple[Check, Bounds | None]:
+def decile_shifts(sides: Sides, phi: float, *, design: Design) -> list[DecileShift]:
+    """The shift function of the step times."""
+    found = []
+    for decile in DECILES:
+        change = _decile(sides, decile / 10.0, phi, design=design)
+        bounds = as_percent(change).rounded(DECIMALS)
+        found.append(
+            DecileShift(
+                decile=decile,
+                before=round(math.exp(change.before), DECIMALS),
+                after=round(math.exp(change.after), DECIMALS),
+                change=bounds.estimate,
+                interval=(bounds.low, bounds.high) if bounds.is_known else None,
+            )
+        )
+    return found
+
+
+def _decile(sides: Sides, probability: float, phi: float, *, design: Design) -> ChangeEstimate:
+    lengths = [[one.lengths.lengths for one in side] for side in sides]
+    values = [[log_quantile(one, probability) for one in side] for side in lengths]
+    variances = [[log_quantile_variance(one, probability, phi) for one in side] for side in lengths]
+    return combine((values[0], values[1]), (variances[0], variances[1]), design=design)
+
+
+def _device_time_check(
+    name: CheckName,
+    sides: tuple[Sequence[Floats | None], Sequence[Floats | None]],
+    threshold: float,
+    *,
+    design: Design,
+) -> Check:
+    threshold = round(threshold, DECIMALS)
     known = [[one for one in side if one is not None] for side in sides]
     if [len(side) for side in known] != [len(side) for side in sides]:
         reason = "a capture holds no device time per step"
-        row = Check(check=name, result=NOT_JUDGED, unit="share", threshold=threshold, reason=reason)
-        return row, None
-    change = change_of_location(known[0], known[1])
+        return Check(check=name, result=NOT_JUDGED, unit="us", threshold=threshold, reason=reason)
+    values = [[float(one.mean()) for one in side] for side in known]
+    variances = [[mean_variance(one) for one in side] for side in known]
+    change = combine((values[0], values[1]), (variances[0], variances[1]), design=design)
     bounds = as_difference(change).rounded(DECIMALS)
-    row = row_of(name, _result(bounds, threshold), "share", threshold, bounds).model_copy(
-        update={
-            "before": round(float(change.before[0]), DECIMALS),
-            "after": round(float(change.after[0]), DECIMALS),
-        }
-    )
-    return row, bounds
+    return _row(name, other_result(bounds, threshold), "us", threshold, bounds, change, _itself)
 
 
-def _result(bounds: Bounds, threshold: float) -> str:
-    if not _is_known(bounds):
-        return NOT_JUDGED
-    if bounds.is_beyond(threshold)[0]:
-        return WARN
-    return PASS if bounds.is_within(threshold)[0] else INCONCLUSIVE
+def _itself(value: float) -> float:
+    return value
 
 
-def _is_known(bounds: Bounds) -> bool:
-    return bool(np.isfinite(bounds.lower[0]) and np.isfinite(bounds.upper[0]))
-
-
-def row_of(name: str, result: str, unit: str, threshold: float, bounds: Bounds) -> Check:
-    known = _is_known(bounds)
-    values = {
-        field: float(getattr(bounds, field)[0]) + 0.0 for field in ("low", "high", "lower", "upper")
-    }
+def _row(
+    name: CheckName,
+    result: Result,
+    unit: Unit,
+    threshold: float,
+    bounds: Bounds,
+    change: ChangeEstimate,
+    shown: Callable[[float], float],
+) -> Check:
+    """`shown`: from the scale of the change to that of before and after."""
+    known = bounds.is_known
     return Check(
         check=name,
-        result=result,
+        result=result if known else NOT_JUDGED,
         unit=unit,
         threshold=threshold,
-        change=float(bounds.estimate[0]) + 0.0,
-        interval=(values["low"], values["high"]) if known else None,
-        lower_bound=values["lower"] if known else None,
-        upper_bound=values["upper"] if known else None,
+        before=round(shown(change.before), DECIMALS),
+        after=round(shown(change.after), DECIMALS),
+        change=bounds.estimate,
+        interval=(bounds.low, bounds.high) if known else None,
+        lower_bound=bounds.lower if known else None,
+        upper_bound=bounds.upper if known else None,
+        error_from=change.error_from if known else None,
+        degrees_of_freedom=round(change.degrees_of_freedom, DECIMALS) if known else None,
         reason=None if known else "too few steps for an interval",
     )

@@ -1,163 +1,260 @@
-"""The change from before to after, and its error.
+"""The change from before to after of the typical and of the mean step, and its error.
 
 Contract
-* A change is the difference of the sides' typical values, a side's being the mean over its
-  captures; arrays have the runs as their axis.
-* Its error is known in one of two ways, and the wider interval is used: from the steps within the
-  captures (AR(1)-corrected variances, Welch-Satterthwaite degrees of freedom), and from captures
-  against captures (pooled variance of the captures' typical values and of a measured noise floor).
+* A change is the difference of the sides' values (logarithms), a side's being the mean over its
+  captures.
+* Its error is known in two ways, and the wider interval counts: from the steps within the captures,
+  and from captures against captures: each side's own variance (Welch 1947), with a noise floor
+  pooled with it, unless the captures spread more than the floor allows; or, of captures taken in
+  turn, the variance of the differences of pairs, in which a drift common to both cancels.
 * Where neither is known the interval is infinite, never narrow.
+* `drifts`: the steps of the captures remember longer than a few steps; then the error from the
+  steps stands on the slowest waves alone, and what it says is not to be relied on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marin_profile.verdict.noise import NoiseFloor
-from marin_profile.verdict.series import Series, autocorrelation
-from marin_profile.verdict.student import Floats, t_quantile
+from marin_profile.verdict import memory, sequential
+from marin_profile.verdict.noise import Floors, NoiseFloor
+from marin_profile.verdict.paired import paired_change
+from marin_profile.verdict.series import (
+    LEAST_STEPS,
+    SortedSteps,
+    StepSeries,
+    Variance,
+    sort_steps,
+    stray_rate,
+    summed,
+)
+from marin_profile.verdict.student import CERTAIN, INTERVAL, Floats, f_tail, t_quantile
 
-INTERVAL = 0.975  # each end of the two-sided 95 % interval
-CERTAIN = 0.995  # a one-sided 99.5 % bound
-ALL_STEPS = ""
+# The chance of so much slow variance in steps without long memory, from which on they drift. Short
+# series show less of it, by about this many steps' part.
+DRIFT_CHANCE = 0.01
+HIDDEN_STEPS = 12
+# Shorter series cannot show how long they remember.
+LEAST_DRIFT_STEPS = 24
+# With fewer independent steps a capture, how correlated they are is not known either.
+LEAST_INDEPENDENT = 3.3
+# The chance of spreads as unlike as a side's and the floor's, from which on they are not pooled.
+UNLIKE_CHANCE = 0.05
+
+
+# How the captures were taken: any, in turn (pairs), or in turn and judged after each pair.
+Design = Literal["captures", "pairs", "looks"]
+LOOKS: Final = "looks"
+STEPS: Final = "steps"
+CAPTURES: Final = "captures"
+PAIRS: Final = "pairs"
+ErrorFrom = Literal["steps", "captures", "pairs"]
 
 
 @dataclass(frozen=True)
 class ChangeEstimate:
-    """`between`: the error comes from captures (and the noise floor), not from steps."""
+    """Logarithms, or a quantity per step. `error_from`: steps within the captures, captures (and
+    the noise floor), or pairs of captures. A standard error of infinity: not known."""
 
-    before: Floats
-    after: Floats
-    standard_error: Floats
-    degrees_of_freedom: Floats
-    between: NDArray[np.bool_]
-    phi: Floats
+    before: float
+    after: float
+    standard_error: float
+    degrees_of_freedom: float
+    error_from: ErrorFrom
+    design: Design = "captures"
 
     @property
-    def estimate(self) -> Floats:
+    def estimate(self) -> float:
         return self.after - self.before
 
-    def half_width(self, probability: float) -> Floats:
-        """The distance from the estimate to a one-sided bound."""
-        return _half_width(self.standard_error, self.degrees_of_freedom, probability)
+    @property
+    def interval_half_width(self) -> float:
+        """Half the 95 % interval."""
+        return self._half_width(INTERVAL, sequential.INTERVAL_EACH_LOOK)
 
+    @property
+    def certain_half_width(self) -> float:
+        """The distance to a one-sided 99.5 % bound."""
+        return self._half_width(CERTAIN, sequential.CERTAIN_EACH_LOOK)
 
-def change_of_location(
-    before: Sequence[Series], after: Sequence[Series], noise: NoiseFloor | None = None
-) -> ChangeEstimate:
-    """The change of the typical value; like classes of steps against like."""
-    before, after = alike(before, after)
-    weights = _weights([*before, *after])
-    phi = autocorrelation([*before, *after])
-
-    def of(series: Series) -> _Located:
-        return _Located(
-            series.location(weights),
-            series.location_variance(weights, phi),
-            series.degrees_of_freedom(phi),
-        )
-
-    return _combine([of(one) for one in before], [of(one) for one in after], phi, noise)
-
-
-def change_of_quantile(
-    before: Sequence[Series],
-    after: Sequence[Series],
-    probability: float,
-    phi: Floats,
-    noise: NoiseFloor | None = None,
-) -> ChangeEstimate:
-    """The change of a quantile's logarithm, over all steps; `phi`: the steps' autocorrelation."""
-
-    def of(series: Series) -> _Located:
-        return _Located(
-            series.log_quantile(probability),
-            series.quantile_variance(probability, phi),
-            series.degrees_of_freedom(phi),
-        )
-
-    return _combine([of(one) for one in before], [of(one) for one in after], phi, noise)
-
-
-def alike(
-    before: Sequence[Series], after: Sequence[Series]
-) -> tuple[Sequence[Series], Sequence[Series]]:
-    """The series as given if all have the same classes of steps; else without classes."""
-    if len({frozenset(one.classes) for one in (*before, *after)}) == 1:
-        return before, after
-    plain = [
-        [Series(one.values, (ALL_STEPS,) * one.steps) for one in side] for side in (before, after)
-    ]
-    return plain[0], plain[1]
-
-
-def _weights(series: Sequence[Series]) -> Mapping[str, float]:
-    """Each class's share of all steps."""
-    classes = [name for one in series for name in one.classes]
-    return {name: classes.count(name) / len(classes) for name in sorted(set(classes))}
+    def _half_width(self, probability: float, each_look: float) -> float:
+        chosen = 1.0 - each_look if self.design == LOOKS else probability
+        return half_width(self.standard_error, self.degrees_of_freedom, chosen)
 
 
 @dataclass(frozen=True)
-class _Located:
-    """One capture's value; the variance is NaN where its steps do not determine it."""
+class StepChange:
+    """Both estimands and what slow steps add to the mean, in typical steps; the autocorrelation of
+    the steps, whether they remember longer than that, and how much strays come together."""
 
-    value: Floats
-    variance: Floats
-    degrees_of_freedom: Floats
+    typical: ChangeEstimate
+    mean: ChangeEstimate
+    slow_cost: ChangeEstimate
+    phi: float
+    drifts: bool
+    stray_phi: float
+    sides: tuple[tuple[SortedSteps, ...], tuple[SortedSteps, ...]]
 
 
-def _combine(
-    before: Sequence[_Located], after: Sequence[_Located], phi: Floats, noise: NoiseFloor | None
-) -> ChangeEstimate:
-    sides = [np.mean([one.value for one in side], axis=0) for side in (before, after)]
-    within = _within(before, after)
-    between = _between(before, after, noise)
-    error, freedom = within
-    on_captures = np.zeros(len(error), np.bool_)
-    if between is not None:
-        widths = [_half_width(*one, INTERVAL) for one in (within, between)]
-        on_captures = np.isinf(widths[0]) | (widths[1] > widths[0])
-        error, freedom = (
-            np.where(on_captures, wide, narrow)
-            for wide, narrow in zip(between, within, strict=True)
+def change_of_steps(
+    before: Sequence[StepSeries],
+    after: Sequence[StepSeries],
+    floors: Floors | None = None,
+    *,
+    design: Design = CAPTURES,
+) -> StepChange:
+    """Of other designs than "captures", the captures belong together one by one, in this order."""
+    floors = floors or Floors()
+    captures = sort_steps([*before, *after])
+    long = [one for one in captures if one.series.steps >= LEAST_STEPS]
+    typical_phi = memory.autocorrelation([one.residuals for one in long])
+    phi = max(typical_phi, memory.autocorrelation([one.core for one in long]))
+    # Several captures a side show by themselves how far slow changes move them.
+    alone = min(len(before), len(after)) == 1
+    drifts = alone and _drifts([one.core for one in long], phi)
+    strays = stray_rate(captures)
+    split = len(before)
+
+    def combined(
+        values: list[float], variances: list[Variance], floor: NoiseFloor | None = None
+    ) -> ChangeEstimate:
+        return combine(
+            (values[:split], values[split:]),
+            (variances[:split], variances[split:]),
+            floor,
+            design=design,
         )
-    return ChangeEstimate(sides[0], sides[1], error, freedom, on_captures, phi)
 
-
-def _within(before: Sequence[_Located], after: Sequence[_Located]) -> tuple[Floats, Floats]:
-    terms = [(one.variance / len(side) ** 2, one) for side in (before, after) for one in side]
-    variance = np.asarray(sum(term for term, _ in terms))
-    squares = np.asarray(sum(term**2 / one.degrees_of_freedom for term, one in terms))
-    most = np.asarray(sum(one.degrees_of_freedom for _, one in terms))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = np.where(variance > 0, variance**2 / squares, most)
-    return (
-        np.where(np.isnan(variance), np.inf, np.sqrt(variance)),
-        np.maximum(freedom, 1.0),
+    return StepChange(
+        typical=combined(
+            [one.typical for one in captures],
+            [one.typical_variance(typical_phi, drifts) for one in captures],
+            floors.typical,
+        ),
+        mean=combined(
+            [one.mean for one in captures],
+            [one.mean_variance(phi, drifts, strays) for one in captures],
+            floors.mean,
+        ),
+        slow_cost=combined(
+            [one.slow_cost for one in captures],
+            [one.slow_cost_variance(strays) for one in captures],
+        ),
+        phi=phi,
+        drifts=drifts,
+        stray_phi=strays.phi,
+        sides=(tuple(captures[:split]), tuple(captures[split:])),
     )
 
 
-def _between(
-    before: Sequence[_Located], after: Sequence[_Located], noise: NoiseFloor | None
-) -> tuple[Floats, Floats] | None:
-    freedom = len(before) + len(after) - 2 + (noise.degrees_of_freedom if noise else 0)
-    if freedom < 1:
+def _drifts(residuals: Sequence[Floats], phi: float) -> bool:
+    """Whether the slowest waves hold more than steps of this phi give them, or too few independent
+    steps are left."""
+    residuals = [one for one in residuals if len(one) >= LEAST_DRIFT_STEPS]
+    if any(memory.independent_steps(phi, len(one)) < LEAST_INDEPENDENT for one in residuals):
+        return True
+    slow = expected = 0.0
+    for one in residuals:
+        factor = memory.mean_variance_factor(phi, len(one))
+        slow += memory.slow_variance(one) / (1.0 - HIDDEN_STEPS / len(one))
+        expected += float(one @ one) / (len(one) - factor) * factor
+    if expected <= 0:
+        return False
+    waves = memory.WAVES * len(residuals)
+    return f_tail(slow / expected, waves, sum(map(len, residuals))) < DRIFT_CHANCE
+
+
+def combine(
+    values: tuple[Sequence[float], Sequence[float]],
+    variances: tuple[Sequence[Variance], Sequence[Variance]],
+    noise: NoiseFloor | None = None,
+    *,
+    design: Design = CAPTURES,
+) -> ChangeEstimate:
+    """One value and one variance (of the value, from its steps) for each capture of each side."""
+    before, after = (math.fsum(side) / len(side) for side in values)
+    within = summed(
+        [
+            Variance(one.value / len(side) ** 2, one.degrees_of_freedom)
+            for side in variances
+            for one in side
+        ]
+    )
+    if design == LOOKS and not sequential.FIRST_LOOK <= len(values[0]) <= sequential.LAST_LOOK:
+        return ChangeEstimate(before, after, math.inf, 1.0, PAIRS, design)
+    between = _between(values, noise) if design == CAPTURES else _of_pairs(values)
+    chosen: Variance = within
+    error_from: ErrorFrom = STEPS
+    if between is not None and not _width(between) < _width(within):
+        chosen, error_from = between, CAPTURES if design == CAPTURES else PAIRS
+    error = math.inf if math.isnan(chosen.value) else math.sqrt(chosen.value)
+    return ChangeEstimate(before, after, error, chosen.degrees_of_freedom, error_from, design)
+
+
+def _width(variance: Variance) -> float:
+    """Half the 95 % interval; -1 where the variance is not known."""
+    if math.isnan(variance.value):
+        return -1.0
+    return half_width(math.sqrt(variance.value), variance.degrees_of_freedom, INTERVAL)
+
+
+def _of_pairs(values: tuple[Sequence[float], Sequence[float]]) -> Variance | None:
+    differences = [after - before for before, after in zip(*values, strict=True)]
+    error = paired_change(differences, math.nan).between
+    if math.isnan(error.standard_error):
         return None
-    square = np.zeros_like(before[0].value)
-    for side in (before, after):
-        values = np.stack([one.value for one in side])
-        square = square + ((values - values.mean(axis=0)) ** 2).sum(axis=0)
-    if noise:
-        square = square + noise.degrees_of_freedom * noise.log_sd**2
-    error = np.sqrt(square / freedom * (1.0 / len(before) + 1.0 / len(after)))
-    return error, np.full_like(error, freedom)
+    return Variance(float(error.standard_error) ** 2, float(error.degrees_of_freedom))
 
 
-def _half_width(error: Floats, freedom: Floats, probability: float) -> Floats:
-    known = np.isfinite(error)
-    width = t_quantile(probability, np.where(known, freedom, 1.0)) * np.where(known, error, 0.0)
-    return np.where(known, width, np.inf)
+def _between(
+    values: tuple[Sequence[float], Sequence[float]], noise: NoiseFloor | None
+) -> Variance | None:
+    """The variance of the change, as captures against captures show it."""
+    counts = [len(side) for side in values]
+    spreads = [
+        Variance(float(np.var(side, ddof=1)), len(side) - 1.0) if len(side) > 1 else None
+        for side in values
+    ]
+    known = [one for one in spreads if one is not None]
+    floor = Variance(noise.log_sd**2, float(noise.degrees_of_freedom)) if noise else None
+    if floor is not None and not any(_spreads_more(one, floor) for one in known):
+        known = [*known, floor]
+    elif len(known) == 2:
+        return _welch(known, counts)
+    if not known:
+        return None
+    freedom = sum(one.degrees_of_freedom for one in known)
+    pooled = sum(one.value * one.degrees_of_freedom for one in known) / freedom
+    return Variance(pooled * (1.0 / counts[0] + 1.0 / counts[1]), freedom)
+
+
+def _welch(spreads: Sequence[Variance], counts: Sequence[int]) -> Variance:
+    """With no more degrees of freedom than twice the smaller side has; of two captures against more
+    than two, where the sum may rest on the two alone, no more than theirs."""
+    whole = summed(
+        [
+            Variance(one.value / count, one.degrees_of_freedom)
+            for one, count in zip(spreads, counts, strict=True)
+        ]
+    )
+    fewest = min(counts)
+    most = 1.0 if fewest == 2 < max(counts) else 2.0 * (fewest - 1)
+    return Variance(whole.value, min(whole.degrees_of_freedom, most))
+
+
+def _spreads_more(one: Variance, floor: Variance) -> bool:
+    if floor.value <= 0:
+        return one.value > 0
+    ratio = one.value / floor.value
+    return f_tail(ratio, one.degrees_of_freedom, floor.degrees_of_freedom) < UNLIKE_CHANCE
+
+
+def half_width(error: float, freedom: float, probability: float) -> float:
+    if not math.isfinite(error):
+        return math.inf
+    return float(t_quantile(probability, freedom)) * error

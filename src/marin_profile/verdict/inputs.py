@@ -1,11 +1,11 @@
-"""What a verdict needs of a summary: step lengths by class, shares per step, and objections.
+"""What a verdict needs of a summary: step lengths and device time per step, and objections.
 
 Contract
 * Only kept steps whose length is known and positive count, in their order.
 * The basis is the period where every capture has one, else the duration where every capture has
   one (a capture of one step has no period).
-* Shares are of device time from a step's start to the next one's: the devices' idle time between
-  steps belongs to the step before. On the basis of durations they are of the step itself.
+* Device time is per step and device, from a step's start to the next one's: the devices' idle time
+  between steps belongs to the step before. On the basis of durations it is the step's own.
 """
 
 from __future__ import annotations
@@ -16,18 +16,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from marin_profile.facts.device_time import SPARSE_CORE, headline_window, ledger_rows
-from marin_profile.facts.step_time import DURATION, PERIOD
+from marin_profile.facts.step_time import DURATION, PERIOD, why_they_differ
 from marin_profile.schema import ProfileSummary, Step
-from marin_profile.verdict.series import Series
+from marin_profile.verdict.series import StepSeries
+from marin_profile.verdict.student import Floats
+
+HEAVY = "heavy"
 
 
 @dataclass(frozen=True)
 class CaptureSeries:
-    """One capture: log step lengths (microseconds), and shares per step (None: no ledger)."""
+    """One capture: its step lengths, exposed communication and idle time in microseconds per step
+    and device (None: no ledger), and why mean and typical step differ ("" if they do not)."""
 
-    lengths: Series
-    communication: Series | None
-    stall: Series | None
+    lengths: StepSeries
+    communication: Floats | None
+    idle: Floats | None
+    why: str
 
 
 def objections(before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]) -> list[str]:
@@ -74,20 +79,18 @@ def shared_basis(summaries: Sequence[ProfileSummary]) -> str | None:
 
 def capture_series(summary: ProfileSummary, basis: str) -> CaptureSeries:
     steps = _usable(summary, basis)
-    lengths = Series(
-        np.log([[_length(step, basis) or 0.0 for step in steps]]),
-        tuple(step.step_class or "" for step in steps),
+    numbered = all(step.step_num is not None for step in steps)
+    lengths = StepSeries.of(
+        [_length(step, basis) or 0.0 for step in steps],
+        [(step.step_num if numbered else None) or step.index for step in steps],
+        [step.step_class == HEAVY for step in steps],
     )
     devices = sum(row.kind != SPARSE_CORE for row in ledger_rows(summary, headline_window(summary)))
-    shares = [
-        (step.step_class or "", *_shares(step, basis, devices)) for step in steps if step.ledger
-    ]
-    if not shares:
-        return CaptureSeries(lengths, None, None)
-    classes, communication, stall = zip(*shares, strict=True)
-    return CaptureSeries(
-        lengths, Series(np.array([communication]), classes), Series(np.array([stall]), classes)
-    )
+    rows = [_device_time(step, basis, devices) for step in steps if step.ledger and devices]
+    if not rows:
+        return CaptureSeries(lengths, None, None, why_they_differ(summary))
+    communication, idle = np.array(rows).T
+    return CaptureSeries(lengths, communication, idle, why_they_differ(summary))
 
 
 def _usable(summary: ProfileSummary, basis: str) -> list[Step]:
@@ -100,14 +103,12 @@ def _length(step: Step, basis: str) -> float | None:
     return step.period if basis == PERIOD else step.duration
 
 
-def _shares(step: Step, basis: str, devices: int) -> tuple[float, float]:
-    """Exposed communication and idle time, each over the device time of the step."""
+def _device_time(step: Step, basis: str, devices: int) -> tuple[float, float]:
+    """Exposed communication and idle time."""
     ledger = step.ledger
     assert ledger is not None
     whole = ledger.window_duration
     if basis == PERIOD and step.period is not None:
         whole = max(whole, devices * step.period)
-    if whole <= 0:
-        return 0.0, 0.0
     idle = ledger.idle_duration + whole - ledger.window_duration
-    return ledger.exposed_communication_duration / whole, idle / whole
+    return ledger.exposed_communication_duration / devices, idle / devices

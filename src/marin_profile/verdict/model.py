@@ -1,7 +1,7 @@
 """profile_verdict.v1: what a comparison of step times came to, as frozen pydantic models.
 
-Contract: times are microseconds, changes of times per cent of the time before, shares and their
-changes lie in -1..1; null means not known. Intervals are two-sided 95 %, bounds one-sided 99.5 %.
+Contract: times are microseconds, changes of step times per cent of the time before; null means not
+known. Intervals are two-sided 95 %, bounds one-sided 99.5 %.
 """
 
 from __future__ import annotations
@@ -11,15 +11,28 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from marin_profile.schema import Record, canonical_json
+from marin_profile.verdict.rules import Helped, Status
 
 VERDICT_SCHEMA = "profile_verdict.v1"
 
-Status = Literal["pass", "warn", "fail", "inconclusive"]
+CheckName = Literal[
+    "mean_step_time",
+    "step_time",
+    "slow_steps",
+    "step_p90",
+    "exposed_communication",
+    "idle",
+]
+Result = Literal[Status, "not judged"]
+Unit = Literal["%", "us", "% of a step"]
 
 
 class Thresholds(Record):
     """The changes from which on a check speaks; what is better never does. Also a file may hold no
-    other: one that is passed over would let a regression pass."""
+    other: one that is passed over would let a regression pass.
+
+    `max_step_median_regression_pct` bounds the mean step and the typical step alike. The two shares
+    are of the mean step before the change, which makes them microseconds a step."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,24 +45,31 @@ class Thresholds(Record):
 class SideStepTimes(Record):
     """The step times of one side; of several captures the geometric means of each one's.
 
-    `step_time` is what the change is a change of: the trimmed mean of the log step times, like
-    classes of steps weighing alike on both sides."""
+    `mean_step_time` and `step_time` (the typical step) are what the changes are changes of: the
+    mean weighs steps that come back after so many others by how often they do, whatever part of a
+    cycle the window holds; the typical step is the trimmed mean of the logs of the commonest kind
+    of step. `slow_steps_every` lists after how many steps slow ones come back, in any capture;
+    `stray_steps` counts those that are far from the others without a pattern."""
 
     captures: int
     steps: int
     steps_per_capture: tuple[int, ...]
+    mean_step_time: float | None = None
     step_time: float | None = None
     median: float | None = None
     p90: float | None = None
+    slow_steps_every: tuple[int, ...] = ()
+    stray_steps: int = 0
 
 
 class Check(Record):
-    """One quantity against its threshold. `unit` is that of the change, bounds and threshold:
-    "%" (before and after are microseconds) or "share"."""
+    """One quantity against its threshold. `unit` is that of the change, bounds and threshold: "%"
+    (before and after are microseconds), "us" (per step and device), or "% of a step" (what slow
+    steps add to the mean, per cent of the typical step; before and after too)."""
 
-    check: Literal["step_time", "step_p90", "communication_share", "stall_share"]
-    result: Literal["pass", "warn", "fail", "inconclusive", "not judged"]
-    unit: Literal["%", "share"]
+    check: CheckName
+    result: Result
+    unit: Unit
     threshold: float
     before: float | None = None
     after: float | None = None
@@ -57,7 +77,20 @@ class Check(Record):
     interval: tuple[float, float] | None = None
     lower_bound: float | None = None
     upper_bound: float | None = None
+    error_from: Literal["steps", "captures", "pairs"] | None = None
+    degrees_of_freedom: float | None = None
     reason: str | None = None
+
+
+class DecileShift(Record):
+    """How a decile of the step time moved: which steps became slower, short or long ones. Times are
+    microseconds, `change` and `interval` per cent."""
+
+    decile: int
+    before: float
+    after: float
+    change: float
+    interval: tuple[float, float] | None = None
 
 
 class Noise(Record):
@@ -67,25 +100,40 @@ class Noise(Record):
     log_sd: float
 
 
-class Needed(Record):
-    """What would settle an inconclusive verdict, if the change stays as estimated."""
+class SequentialLook(Record):
+    """After so many pairs of at most `last_look`, what holds although every look might have been
+    the last: the p-values of "no slower" and of "slower by the threshold or more", of the mean."""
 
-    steps_per_side: int | None = None
+    pairs: int
+    last_look: int
+    slower_p: float
+    within_p: float
+
+
+class Needed(Record):
+    """What would settle an inconclusive verdict, if the change stays as estimated, or confirm a
+    likely one."""
+
     captures_per_side: int | None = None
+    steps_per_capture: int | None = None
     sentence: str
 
 
 class Assessment(Record):
-    """The verdict. `basis` is the step length that was compared; `error_from` tells whether the
-    interval stands on the steps within the captures or on captures against each other."""
+    """The verdict. `basis` is the step length that was compared; `decided_by` the check that the
+    sentence leads with, whose change, interval and bounds stand here as well. `helped` says whether
+    the step became shorter; `error_from` whether the interval stands on the steps within the
+    captures, on captures against each other, or on pairs of them."""
 
     schema_version: str = VERDICT_SCHEMA
     status: Status
     confidence: Literal["likely", "confirmed"]
+    helped: Helped = "cannot tell"
     sentence: str
+    decided_by: CheckName | None = None
     reasons: tuple[str, ...] = ()
     basis: Literal["period", "duration"] | None = None
-    error_from: Literal["steps", "captures"] | None = None
+    error_from: Literal["steps", "captures", "pairs"] | None = None
     before: SideStepTimes
     after: SideStepTimes
     change_pct: float | None = None
@@ -94,9 +142,12 @@ class Assessment(Record):
     upper_bound_pct: float | None = None
     degrees_of_freedom: float | None = None
     autocorrelation: float | None = None
+    drifts: bool = False
+    sequential: SequentialLook | None = None
     noise_floor: Noise | None = None
     needed: Needed | None = None
     checks: tuple[Check, ...] = ()
+    deciles: tuple[DecileShift, ...] = ()
     thresholds: Thresholds = Field(default_factory=Thresholds)
     label: str | None = None
 

@@ -45,6 +45,14 @@ class NoiseFloor:
         return self.num_repeats - self.num_commits
 
 
+@dataclass(frozen=True)
+class Floors:
+    """What runs of one configuration differ by in each estimand, where it was measured."""
+
+    typical: NoiseFloor | None = None
+    mean: NoiseFloor | None = None
+
+
 def noise_floor(commits: Sequence[Sequence[float]]) -> NoiseFloor | None:
     """From the log step times of each commit's runs; None where they are too few."""
     repeated = [runs for runs in commits if len(runs) > 1]

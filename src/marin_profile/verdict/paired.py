@@ -22,11 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marin_profile.verdict.student import Floats, t_quantile, t_tail
+from marin_profile.verdict.student import CERTAIN, INTERVAL, Floats, t_quantile, t_tail
 
-INTERVAL = 0.975  # each end of the two-sided 95 % interval
-CERTAIN = 0.995  # a one-sided 99.5 % bound
 MOST_PAIRS_NEEDED = 100
+NINE_OF_TEN = 1.2816  # the normal quantile: how far an estimate may fall short
 KNOWN = 1e6  # degrees of freedom of a variance that is as good as known
 
 
@@ -157,8 +156,8 @@ def pairs_needed(
     interval: float = INTERVAL,
     certain: float = CERTAIN,
 ) -> int | None:
-    """The number of pairs, more than `now`, that settles the verdict if the estimate and the
-    standard deviation of a difference stay; None: more than `most`.
+    """The number of pairs, more than `now`, that settles the verdict in nine of ten cases if the
+    change is as estimated and the standard deviation of a difference stays; None: more than `most`.
 
     Settled: the end of the interval is below the threshold, or the certain bound above zero.
     """
@@ -166,7 +165,8 @@ def pairs_needed(
     if not len(counts):
         return None
     near, far = (
-        t_quantile(one, counts - 1.0) * sd / np.sqrt(counts) for one in (interval, certain)
+        (t_quantile(one, counts - 1.0) + NINE_OF_TEN) * sd / np.sqrt(counts)
+        for one in (interval, certain)
     )
     settles = (estimate + near < threshold) | (estimate - far > 0)
     return int(counts[settles.argmax()]) if settles.any() else None

@@ -1,8 +1,9 @@
 """The verdict as one sentence.
 
-Contract: every number in it is one of the record's, with as many decimals (1 to 6) as keep the
-numbers distinct that the rules treat as distinct; "slower" and "faster" stand only for a change
-whose one-sided 99.5 % bound has that sign.
+Contract: it begins with whether the change helped, and leads with the estimand that decides. Every
+number in it is one of the record's, with as many decimals (1 to 6) as keep the numbers distinct
+that the rules treat as distinct; "slower" and "faster" stand only for a change whose one-sided
+99.5 % bound has that sign.
 """
 
 from __future__ import annotations
@@ -10,42 +11,74 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_profile.base.text import plural
+from marin_profile.verdict.estimate import PAIRS, STEPS
 from marin_profile.verdict.model import Check, Needed, SideStepTimes
-from marin_profile.verdict.rules import FAIL, INCONCLUSIVE, PASS, WARN
+from marin_profile.verdict.rules import FAIL, LIKELY_FAIL, PASS, WARN
 
 NAMES = {
+    "mean_step_time": "mean step",
+    "step_time": "typical step",
+    "slow_steps": "what slow steps add to the mean",
     "step_p90": "the p90 of the step time",
-    "communication_share": "the share of exposed communication",
-    "stall_share": "the share of idle time",
+    "exposed_communication": "exposed communication",
+    "idle": "idle time",
 }
+STEP_CHECKS = ("mean_step_time", "step_time")
+# Estimands further apart than this (points) disagree, and the sentence says why.
+LEAST_DISAGREEMENT = 2.0
+_TITLES = {LIKELY_FAIL: "Likely fail"}
 
 
 def blocked(reasons: Sequence[str], needed: Needed | None) -> str:
     tail = f"; {needed.sentence}" if needed else ""
-    return f"Inconclusive: {'; '.join(reasons)}{tail}."
+    return f"Helped: cannot tell. Inconclusive: {'; '.join(reasons)}{tail}."
 
 
 def judged(
+    helped: str,
     status: str,
     confidence: str,
     sides: tuple[SideStepTimes, SideStepTimes],
-    error_from: str,
+    leading: Check,
     checks: Sequence[Check],
+    *,
+    why: str,
+    doubt: str,
+    unseen: str,
     needed: Needed | None,
 ) -> str:
-    step, *others = checks
-    size = (
-        f"{sides[0].captures:,} against {plural(sides[1].captures, 'capture')}"
-        if error_from == "captures" and max(side.captures for side in sides) > 1
-        else f"{sides[0].steps:,} against {plural(sides[1].steps, 'step')}"
+    """`why`: what makes mean and typical step differ; `doubt`: why the interval is not to be
+    relied on; `unseen`: what a pass leaves open."""
+    other_step = next(
+        row for row in checks if row.check in STEP_CHECKS and row.check != leading.check
     )
-    warned = [row for row in others if row.result == WARN]
-    sure = "" if status == INCONCLUSIVE else f" ({confidence})"
-    text = f"{status.capitalize()}{sure}: {_step(step, size)}, {_standing(step)}"
-    text += "".join(f"; {_other(row)}" for row in warned)
+    likely = " (likely)" if confidence == "likely" and helped != "cannot tell" else ""
+    sure = f" ({confidence})" if status in (FAIL, WARN, PASS) else ""
+    text = f"Helped: {helped}{likely}. {_TITLES.get(status, status.capitalize())}{sure}: "
+    text += f"{_step(leading, _size(sides, leading))}, {doubt or _standing(leading)}"
+    if doubt or _disagree(leading, other_step):
+        text += f"; {_beside(other_step)}"
+    if why:
+        text += f": {why}" if not doubt else f" ({why})"
+    text += "".join(f"; {_other(row)}" for row in checks if _warned(row))
+    if status == PASS and unseen:
+        text += f"; {unseen}"
     if needed:
         text += f"; {needed.sentence}"
     return text + "."
+
+
+def _size(sides: tuple[SideStepTimes, SideStepTimes], row: Check) -> str:
+    if row.error_from == PAIRS:
+        return plural(sides[0].captures, "pair") + " of captures"
+    if row.error_from == STEPS or max(side.captures for side in sides) == 1:
+        return f"{sides[0].steps:,} against {plural(sides[1].steps, 'step')}"
+    return f"{sides[0].captures:,} against {plural(sides[1].captures, 'capture')}"
+
+
+def _disagree(leading: Check, other: Check) -> bool:
+    apart = abs((leading.change or 0.0) - (other.change or 0.0))
+    return apart >= LEAST_DISAGREEMENT or leading.result != other.result
 
 
 def _step(row: Check, size: str) -> str:
@@ -53,8 +86,15 @@ def _step(row: Check, size: str) -> str:
     interval = f"(95 % interval {low} % to {high} %; {size})"
     if _is_certain(row):
         word = "slower" if (row.change or 0.0) > 0 else "faster"
-        return f"the step is {change.lstrip('+-')} % {word} {interval}"
-    return f"the step time changed by an estimated {change} % {interval}"
+        return f"the {NAMES[row.check]} is {change.lstrip('+-')} % {word} {interval}"
+    return f"the {NAMES[row.check]} changed by an estimated {change} % {interval}"
+
+
+def _beside(row: Check) -> str:
+    change, low, high, _ = _figures(row)
+    if row.interval is None:
+        return f"the {NAMES[row.check]} by an estimated {change} %"
+    return f"the {NAMES[row.check]} changed by {change} % ({low} % to {high} %)"
 
 
 def _is_certain(row: Check) -> bool:
@@ -63,7 +103,7 @@ def _is_certain(row: Check) -> bool:
 
 def _standing(row: Check) -> str:
     threshold = f"the threshold of {_figures(row)[3]} %"
-    if row.result == FAIL:
+    if row.result in (FAIL, LIKELY_FAIL):
         return f"beyond {threshold}"
     if row.result == PASS:
         return f"no slowdown beyond {threshold}"
@@ -72,19 +112,22 @@ def _standing(row: Check) -> str:
     return f"which neither shows nor rules out a slowdown beyond {threshold}"
 
 
+def _warned(row: Check) -> bool:
+    return row.result == WARN and row.check not in STEP_CHECKS
+
+
 def _other(row: Check) -> str:
-    scale, unit = (1.0, "%") if row.unit == "%" else (100.0, "points")
-    change, low, high, threshold = _figures(row, scale)
+    change, low, high, threshold = _figures(row)
     return (
-        f"{NAMES[row.check]} rose by {change.lstrip('+')} {unit} (95 % interval {low} to {high} "
-        f"{unit}), beyond its threshold of {threshold} {unit}"
+        f"{NAMES[row.check]} rose by {change.lstrip('+')} {row.unit} (95 % interval {low} to "
+        f"{high} {row.unit}), beyond its threshold of {threshold} {row.unit}"
     )
 
 
-def _figures(row: Check, scale: float = 1.0) -> tuple[str, str, str, str]:
+def _figures(row: Check) -> tuple[str, str, str, str]:
     """Change, interval and threshold, with enough decimals to keep them and 0 apart."""
     low, high = row.interval or (0.0, 0.0)
-    values = [scale * value for value in (row.change or 0.0, low, high, row.threshold)]
+    values = [row.change or 0.0, low, high, row.threshold]
     apart = len({*values, 0.0})
     decimals = next(
         (d for d in range(1, 6) if len({round(value, d) for value in (*values, 0.0)}) == apart), 6
