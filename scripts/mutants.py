@@ -86,6 +86,25 @@ MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "costs": (("analysis/costs.py",), ("tests/analysis/test_costs.py",)),
     "roofline": (("analysis/roofline*",), ("tests/analysis/test_roofline.py",)),
+    "verdict": (
+        (
+            "verdict/patterns.py",
+            "verdict/memory.py",
+            "verdict/series.py",
+            "verdict/estimate.py",
+            "verdict/rules.py",
+            "verdict/quantities.py",
+        ),
+        (
+            "tests/verdict/test_patterns.py",
+            "tests/verdict/test_memory.py",
+            "tests/verdict/test_series.py",
+            "tests/verdict/test_quantities.py",
+            "tests/verdict/test_rules.py",
+            "tests/verdict/test_estimate.py",
+            "tests/verdict/test_checks.py",
+        ),
+    ),
     "assemble": (("assemble/*.py",), ("tests/assemble", "tests/pipeline", *_WHOLE)),
 }
 

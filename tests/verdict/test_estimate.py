@@ -1,226 +1,314 @@
-"""The estimator against plain loops over the formulas, and against cases worked out by hand."""
+"""The change and its error, against cases worked out by hand and plain numpy."""
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from builders_verdict import noisy
-from marin_profile.verdict.estimate import ChangeEstimate, change_of_location, change_of_quantile
-from marin_profile.verdict.noise import NoiseFloor
-from marin_profile.verdict.series import Series, autocorrelation, mean_variance_factor, trimmed
+from marin_profile.verdict.estimate import (
+    ChangeEstimate,
+    Design,
+    Floors,
+    change_of_steps,
+    combine,
+    half_width,
+)
+from marin_profile.verdict.memory import autocorrelation
+from marin_profile.verdict.noise import NoiseFloor, noise_floor
+from marin_profile.verdict.series import StepSeries, Variance, sort_steps, stray_rate
+from marin_profile.verdict.student import f_tail
 
 
-def series(values: Sequence[float], classes: Sequence[str] | None = None) -> Series:
-    return Series(np.array([values], np.float64), tuple(classes or ("",) * len(values)))
+def captures(
+    before: Sequence[float],
+    after: Sequence[float],
+    noise: NoiseFloor | None = None,
+    *,
+    within: float = 0.0,
+    design: Design = "captures",
+) -> ChangeEstimate:
+    """One value a capture, its variance from the steps `within` for each, with 50 degrees."""
+    variances = tuple([Variance(within, 50.0)] * len(side) for side in (before, after))
+    return combine((before, after), (variances[0], variances[1]), noise, design=design)
 
 
-def factor_by_hand(phi: float, count: float) -> float:
-    """1 + 2 sum over lags of (1 - lag / n) phi^lag."""
-    return 1 + 2 * sum((1 - lag / count) * phi**lag for lag in range(1, int(count)))
+def test_two_sides_of_three_captures() -> None:
+    """Sides 2 and 7, variances 1 and 4: 5 / 3; (1 + 4)^2 / (1 / 2 + 16 / 2) = 25 / 8.5 of 4."""
+    change = captures([1.0, 2.0, 3.0], [5.0, 7.0, 9.0])
+    assert (change.before, change.after, change.estimate) == (2.0, 7.0, 5.0)
+    assert change.error_from == "captures"
+    assert change.standard_error == pytest.approx(math.sqrt(5 / 3))
+    assert change.degrees_of_freedom == pytest.approx(25 / 8.5)
 
 
-def winsorised_by_hand(values: Sequence[float], low: int, high: int) -> list[float]:
-    ordered = sorted(values)
-    return [min(max(value, ordered[low]), ordered[-1 - high]) for value in values]
+def test_welch_for_six_against_two_of_unlike_spreads() -> None:
+    """Variance 0.2 of 6, and 18 of 2: the sum stands on the two, and has their one degree."""
+    change = captures([1.0, 1.2, 0.6, 0.8, 1.6, 0.8], [2.0, 8.0])
+    assert np.var([1.0, 1.2, 0.6, 0.8, 1.6, 0.8], ddof=1) == pytest.approx(0.128)
+    assert change.standard_error == pytest.approx(math.sqrt(0.128 / 6 + 18 / 2))
+    assert change.degrees_of_freedom == 1.0
+    # The other way round as well.
+    other = captures([2.0, 8.0], [1.0, 1.2, 0.6, 0.8, 1.6, 0.8])
+    assert other.degrees_of_freedom == 1.0
 
 
-def located_by_hand(
-    values: Sequence[float], low: int, high: int, phi: float
-) -> tuple[float, float, float]:
-    """Trimmed mean, its variance, degrees of freedom; of one class."""
-    n, h = len(values), len(values) - low - high
-    cut = winsorised_by_hand(values, low, high)
-    raw = sum((value - statistics.fmean(cut)) ** 2 for value in cut)
-    factor = factor_by_hand(phi, n)
-    yuen = raw / (h * (h - 1))
-    freedom = (h - 1) / (1 + 0.15 * (1 + phi) / (1 - phi))
-    mean = statistics.fmean(sorted(values)[low : n - high])
-    return mean, yuen * factor * (n - 1) / (n - factor), freedom
+def test_welch_has_no_more_degrees_than_twice_the_smaller_sides() -> None:
+    """Variances 4 and 1 of 3 and 6: 4 / 3 + 1 / 6 gives (1.5)^2 / ((4/3)^2 / 2 + (1/6)^2 / 5), 2.5;
+    of 1 and 4, 1 / 3 + 4 / 6 gives 6.9, cut to 4."""
+    three, six = np.array([-1.0, 0.0, 1.0]), np.array([-1.0, -1.0, -1.0, 1.0, 1.0, 1.0])
+    six = six / math.sqrt(1.2)
+    wide = captures((2 * three).tolist(), six.tolist())
+    assert wide.standard_error == pytest.approx(math.sqrt(1.5))
+    assert wide.degrees_of_freedom == pytest.approx(2.25 / (16 / 18 + 1 / 180))
+    narrow = captures(three.tolist(), (2 * six).tolist())
+    assert narrow.standard_error == pytest.approx(1.0)
+    assert narrow.degrees_of_freedom == 4.0
+    # Two against two may have the two degrees of both.
+    assert captures([0.0, 1.0], [0.0, 1.0]).degrees_of_freedom == 2.0
 
 
-def phi_by_hand(sides: Sequence[Sequence[float]]) -> float:
-    """Of winsorised values."""
-    product = square = 0.0
-    for values in sides:
-        residuals = [value - statistics.fmean(values) for value in values]
-        product += sum(a * b for a, b in pairwise(residuals))
-        square += sum(value**2 for value in residuals)
-    n = sum(map(len, sides))
-    corrected = (n * product / square + len(sides)) / (n - 3 * len(sides))
-    return min(max((n * corrected + 6.0) / (n + 12.0), 0.0), 0.9)
+def test_pairs_cancel_a_common_drift() -> None:
+    """Differences 1, 2, 3: variance 1 / 3, 2 degrees."""
+    before, after = [0.0, 10.0, 20.0], [1.0, 12.0, 23.0]
+    change = captures(before, after, design="pairs")
+    assert change.error_from == "pairs"
+    assert change.estimate == pytest.approx(2.0)
+    assert change.standard_error == pytest.approx(math.sqrt(1 / 3))
+    assert change.degrees_of_freedom == 2.0
+    assert captures(before, after).standard_error > 8
 
 
-def test_the_formulas_in_plain_loops() -> None:
-    before = np.log(noisy(1, 20, phi=0.5)).tolist()
-    after = np.log(noisy(2, 14, typical=1040.0, phi=0.5)).tolist()
-    phi = phi_by_hand([winsorised_by_hand(before, 2, 4), winsorised_by_hand(after, 2, 3)])
-    assert 0 < phi < 0.9
-    first, second = located_by_hand(before, 2, 4, phi), located_by_hand(after, 2, 3, phi)
-    variance = first[1] + second[1]
-    change = change_of_location([series(before)], [series(after)])
-    assert change.phi[0] == pytest.approx(phi)
-    assert change.estimate[0] == pytest.approx(second[0] - first[0])
-    assert change.standard_error[0] == pytest.approx(math.sqrt(variance))
-    assert change.degrees_of_freedom[0] == pytest.approx(
-        variance**2 / (first[1] ** 2 / first[2] + second[1] ** 2 / second[2])
-    )
-    assert not change.between[0]
+def test_one_pair_tells_nothing_of_runs() -> None:
+    change = captures([1.0], [2.0], within=0.01, design="pairs")
+    assert (change.error_from, change.standard_error) == ("steps", pytest.approx(0.02**0.5))
 
 
-def test_runs_beside_each_other_are_runs_alone() -> None:
-    sides = [np.log([noisy(10 * run + side, 12) for run in range(5)]) for side in (1, 2)]
-    sides[0][2, 3] += 0.5  # one step far out
-    together = change_of_location(*([Series(side, ("",) * 12)] for side in sides))
-    for run in range(5):
-        alone = change_of_location([series(sides[0][run])], [series(sides[1][run])])
-        for name in ("estimate", "standard_error", "degrees_of_freedom", "phi"):
-            assert getattr(together, name)[run] == pytest.approx(getattr(alone, name)[0])
+def test_the_wider_interval_counts() -> None:
+    assert captures([1.0, 2.0, 3.0], [5.0, 7.0, 9.0], within=0.01).error_from == "captures"
+    # 9 / 3 + 9 / 3 from the steps.
+    loud = captures([1.0, 2.0, 3.0], [5.0, 7.0, 9.0], within=9.0)
+    assert (loud.error_from, loud.standard_error) == ("steps", pytest.approx(6**0.5))
+    assert loud.degrees_of_freedom == pytest.approx(300)
+    # By width, not by variance: 3 from the steps, but 5 / 3 with 2.9 degrees of freedom.
+    close = captures([1.0, 2.0, 3.0], [5.0, 7.0, 9.0], within=4.5)
+    assert close.error_from == "captures"
+    assert close.standard_error < math.sqrt(3)
 
 
-@pytest.mark.parametrize("phi", [0.0, 0.3, 0.9])
-def test_the_variance_of_a_mean(phi: float) -> None:
-    for count in (2, 7, 40):
-        by_hand = factor_by_hand(phi, count)
-        assert mean_variance_factor(np.array(phi), count) == pytest.approx(by_hand)
+def test_where_neither_is_known_the_interval_is_infinite() -> None:
+    change = captures([1.0], [2.0], within=math.nan)
+    assert math.isinf(change.standard_error)
+    assert math.isinf(change.interval_half_width)
+    # Captures against captures tell it where the steps do not.
+    assert captures([1.0, 3.0], [2.0, 4.0], within=math.nan).error_from == "captures"
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [(1, (0, 0)), (3, (0, 0)), (4, (1, 1)), (8, (2, 2)), (9, (2, 2)), (10, (2, 3)), (25, (2, 4)),
-     (50, (3, 7)), (400, (12, 42))],
-)  # fmt: skip
-def test_how_many_are_trimmed(steps: int, expected: tuple[int, int]) -> None:
-    assert trimmed(steps) == expected
-
-
-def test_a_trimmed_mean() -> None:
-    one = series([100.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
-    # Two off either end, 3 to 6 are left; winsorised: 6 3 3 3 4 5 6 6, of mean 4.5.
-    assert one.location({"": 1.0})[0] == pytest.approx(4.5)
-    assert one.residuals[0].tolist() == pytest.approx([1.5, -1.5, -1.5, -1.5, -0.5, 0.5, 1.5, 1.5])
-
-
-def test_equal_steps_have_no_error() -> None:
-    change = change_of_location([series([5.0] * 8)], [series([5.25] * 8)])
-    assert (change.estimate[0], change.standard_error[0]) == (0.25, 0.0)
-
-
-def test_autocorrelation_is_found() -> None:
-    runs = [np.log([noisy(seed + 1000 * side, 50, phi=0.5) for seed in range(400)]) for side in
-            (1, 2)]  # fmt: skip
-    phi = autocorrelation([Series(side, ("",) * 50) for side in runs])
-    assert float(phi.mean()) == pytest.approx(0.5, abs=0.02)
-
-
-def test_like_classes_against_like() -> None:
-    # light 1 -> 1, heavy 3 -> 3; the mix goes from 6 + 2 to 4 + 4.
-    before = series([0.9, 1.1, 1.0, 1.0, 0.9, 1.1, 2.9, 3.1], ["l"] * 6 + ["h"] * 2)
-    after = series([0.9, 1.1, 0.9, 1.1, 2.9, 3.1, 2.9, 3.1], ["l"] * 4 + ["h"] * 4)
-    change = change_of_location([before], [after])
-    # Weights 10/16 and 6/16 on both sides.
-    assert change.before[0] == pytest.approx(10 / 16 + 3 * 6 / 16)
-    assert change.estimate[0] == pytest.approx(0.0)
-    # Without classes on one side all are compared with all, two off either end.
-    without = change_of_location([series(before.values[0])], [after])
-    assert without.before[0] == pytest.approx((1.0 + 1.0 + 1.1 + 1.1) / 4)
-    assert without.after[0] == pytest.approx((1.1 + 1.1 + 2.9 + 2.9) / 4)
-
-
-def test_the_variance_with_classes() -> None:
-    one = series([0.9, 1.1, 1.0, 1.0, 0.9, 1.1, 2.9, 3.1], ["l"] * 6 + ["h"] * 2)
-    phi = np.array([0.0])
-    # light: one off either end leaves 4 of 6; winsorised squares 4 x 0.01, times 6 x 5 / (4 x 3).
-    # heavy: squares 2 x 0.01. Of 8 - 2 free.
-    spread = (0.04 * 30 / 12 + 0.02) / 6
-    weights = {"l": 0.5, "h": 0.5}
-    assert one.location_variance(weights, phi)[0] == pytest.approx(spread * (0.25 / 6 + 0.25 / 2))
-
-
-def test_captures_against_captures_are_a_two_sample_t_test() -> None:
-    # Side means 2 and 7, squares 2 and 8, pooled 10 / 4, error sqrt(2.5 (1/3 + 1/3)).
-    change = change_of_location(
-        [series([value]) for value in (1.0, 2.0, 3.0)],
-        [series([value]) for value in (5.0, 7.0, 9.0)],
-    )
-    assert change.between[0]
-    assert change.estimate[0] == 5.0
-    assert change.degrees_of_freedom[0] == 4
-    assert change.half_width(0.975)[0] == pytest.approx(2.776445105 * math.sqrt(2.5 * 2 / 3))
-
-
-def test_the_wider_of_the_two_errors_counts() -> None:
-    def spread(typical: float, width: float) -> Series:
-        return series([typical - width, typical + width] * 6)
-
-    quiet = [spread(typical, 0.001) for typical in (1.0, 1.1, 1.2)]
-    assert change_of_location(quiet, quiet).between[0]
-    loud = [spread(typical, 0.5) for typical in (1.0, 1.001, 1.002)]
-    assert not change_of_location(loud, loud).between[0]
+# --- noise floors ---
 
 
 def test_a_noise_floor_widens_by_the_quantile_of_its_repeats() -> None:
-    before, after = series([1.0, 1.001] * 6), series([1.02, 1.021] * 6)
-    narrow = change_of_location([before], [after])
-    wide = change_of_location([before], [after], NoiseFloor(5, 0.01))
-    assert narrow.half_width(0.975)[0] < 0.002
-    assert wide.half_width(0.975)[0] == pytest.approx(2.776445105 * 0.01 * math.sqrt(2))
-    assert wide.between[0]
-    same = change_of_location([before], [after], NoiseFloor(5, 1e-9))
-    assert same.half_width(0.975)[0] == narrow.half_width(0.975)[0]
+    wide = captures([1.0], [1.02], NoiseFloor(5, 0.01), within=1e-8)
+    assert wide.error_from == "captures"
+    assert wide.interval_half_width == pytest.approx(2.776445105 * 0.01 * math.sqrt(2))
+    narrow = captures([1.0], [1.02], NoiseFloor(5, 1e-9), within=1e-8)
+    assert (narrow.error_from, narrow.standard_error) == ("steps", pytest.approx(2e-8**0.5))
 
 
-def test_a_noise_floor_and_captures_pool() -> None:
-    sides = [[series([value]) for value in pair] for pair in ((1.0, 3.0), (2.0, 6.0))]
-    change = change_of_location(sides[0], sides[1], NoiseFloor(4, 2.0))
-    # Squares 2 + 8 + 3 x 4, degrees 1 + 1 + 3.
-    assert change.degrees_of_freedom[0] == 5
-    assert change.standard_error[0] == pytest.approx(math.sqrt(22 / 5))
+def test_a_noise_floor_is_pooled_with_captures() -> None:
+    """Squares 2 + 8 + 3 x 4, degrees 1 + 1 + 3."""
+    change = captures([1.0, 3.0], [2.0, 6.0], NoiseFloor(4, 2.0))
+    assert change.degrees_of_freedom == 5
+    assert change.standard_error == pytest.approx(math.sqrt(22 / 5))
+    # One side alone: squares 2 + 3 x 4, degrees 1 + 3; 1 / 2 + 1.
+    one = captures([1.0, 3.0], [2.0], NoiseFloor(4, 2.0))
+    assert one.degrees_of_freedom == 4
+    assert one.standard_error == pytest.approx(math.sqrt(14 / 4 * 1.5))
+    # Without a floor, the side's alone.
+    bare = captures([1.0, 3.0], [2.0])
+    assert (bare.degrees_of_freedom, bare.standard_error) == (1, pytest.approx(3**0.5))
+
+
+def test_captures_that_spread_more_than_the_floor_refuse_it() -> None:
+    """F(2, 4): P(F > x) = (1 + x / 2)^-2, 5 % at x = 6.94."""
+    three = np.array([-1.0, 0.0, 1.0])
+    for ratio, refused in ((6.9, False), (7.0, True)):
+        side = (three * math.sqrt(ratio)).tolist()
+        change = captures(side, three.tolist(), NoiseFloor(5, 1.0))
+        expected = 4.0 if refused else 2 + 2 + 4
+        if refused:
+            spreads = (ratio / 3) ** 2 / 2 + (1 / 3) ** 2 / 2
+            expected = min(4.0, ((ratio + 1) / 3) ** 2 / spreads)
+        assert change.degrees_of_freedom == pytest.approx(expected)
+        alone = captures(side, [0.0], NoiseFloor(5, 1.0))
+        assert alone.degrees_of_freedom == (2 if refused else 6)
+
+
+def test_a_floor_of_nothing_holds_for_captures_without_spread() -> None:
+    assert captures([1.0, 1.0], [2.0, 2.0], NoiseFloor(5, 0.0)).degrees_of_freedom == 6
+    assert captures([1.0, 1.1], [2.0, 2.0], NoiseFloor(5, 0.0)).degrees_of_freedom == 1.0
+
+
+@pytest.mark.parametrize("x", [0.5, 1.0, 6.944])
+def test_the_tail_of_f(x: float) -> None:
+    """With 2 degrees above, (1 + 2 x / n)^(-n / 2)."""
+    assert f_tail(x, 2.0, 4.0) == pytest.approx((1 + x / 2) ** -2)
+    assert f_tail(x, 2.0, 10.0) == pytest.approx((1 + x / 5) ** -5)
+
+
+def test_half_a_width() -> None:
+    assert half_width(0.1, 4.0, 0.975) == pytest.approx(0.2776445105)
+    assert half_width(math.inf, 4.0, 0.975) == math.inf
+    assert half_width(math.nan, 4.0, 0.975) == math.inf
+    assert ChangeEstimate(0.0, 0.0, 0.0, 1.0, "steps").certain_half_width == 0.0
+
+
+def test_no_noise_floor_below_three_repeats() -> None:
+    assert noise_floor([0.1, 0.2]) is None
+    assert noise_floor([1.0, 2.0, 3.0]) == NoiseFloor(3, 1.0)
+
+
+# --- step times ---
+
+
+def of(*values: Sequence[float]) -> list[StepSeries]:
+    return [StepSeries.of(one) for one in values]
+
+
+def test_both_estimands_of_one_capture_a_side() -> None:
+    sides = of(noisy(1, 25)), of(noisy(2, 30, typical=1100.0, phi=0.5))
+    change = change_of_steps(*sides)
+    sorted_steps = sort_steps([*sides[0], *sides[1]])
+    rate = stray_rate(sorted_steps)
+    typical_phi = autocorrelation([one.residuals for one in sorted_steps])
+    phi = max(typical_phi, autocorrelation([one.core for one in sorted_steps]))
+    assert 0 < change.phi == phi
+    for found, values, variances in (
+        (
+            change.typical,
+            [one.typical for one in sorted_steps],
+            [one.typical_variance(typical_phi, False) for one in sorted_steps],
+        ),
+        (
+            change.mean,
+            [one.mean for one in sorted_steps],
+            [one.mean_variance(phi, False, rate) for one in sorted_steps],
+        ),
+        (
+            change.slow_cost,
+            [one.slow_cost for one in sorted_steps],
+            [one.slow_cost_variance(rate) for one in sorted_steps],
+        ),
+    ):
+        assert (found.before, found.after) == pytest.approx(values)
+        total = variances[0].value + variances[1].value
+        assert found.standard_error == pytest.approx(math.sqrt(total))
+        assert found.error_from == "steps"
+    expected = math.log(np.mean(sides[1][0].lengths) / np.mean(sides[0][0].lengths))
+    assert change.mean.estimate == pytest.approx(expected)
+    assert (change.drifts, len(change.sides[0]), len(change.sides[1])) == (False, 1, 1)
+
+
+def test_equal_steps_have_no_error() -> None:
+    change = change_of_steps(of([5.0] * 8), of([5.25] * 8))
+    for one in (change.typical, change.mean):
+        assert one.estimate == pytest.approx(math.log(1.05))
+        assert one.standard_error == 0.0
+    assert (change.slow_cost.estimate, change.phi, change.drifts) == (0.0, 0.0, False)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_too_few_steps_have_no_interval(steps: int) -> None:
-    values = np.linspace(1.0, 1.1, steps).tolist()
-    change = change_of_location([series(values)], [series([1.0, 1.1] * 6)])
-    assert np.isinf(change.half_width(0.975)[0])
+    values = np.linspace(1.0, 1.02, steps).tolist()
+    change = change_of_steps(of(values), of([1.0, 1.01] * 6))
+    assert math.isinf(change.typical.interval_half_width)
+    assert math.isinf(change.mean.interval_half_width)
 
 
-def maritz_jarrett_by_hand(values: Sequence[float], probability: float) -> float:
-    """The beta density of rank (n + 1) p, integrated over each order statistic's n-th part."""
-    n = len(values)
-    m = (n + 1) * probability
-    grid = (np.arange(2_000_000) + 0.5) / 2_000_000
-    density = grid ** (m - 1) * (1 - grid) ** (n - m)
-    chance = density.reshape(n, -1).sum(axis=1) / density.sum()
-    ordered = np.sort(values)
-    mean = float(chance @ ordered)
-    return float(chance @ (ordered - mean) ** 2)
+def test_a_comb_that_leaves_few_steps_leaves_the_mean_unknown() -> None:
+    """Of 12 steps 6 are the comb, 5 the core and one is a stray."""
+    values = [1000.0, 2000.0, 1010.0, 2010.0, 1005.0, 2005.0, 500.0, 2020.0, 1001.0, 2001.0]
+    values += [1003.0, 2004.0]
+    change = change_of_steps(of(values), of([one + 1 for one in values]))
+    assert math.isinf(change.mean.standard_error)
+    assert change.mean.estimate == pytest.approx(0.0, abs=0.002)
 
 
-def test_the_variance_of_a_quantile() -> None:
-    values = np.log(noisy(3, 16)).tolist()
-    phi = np.array([0.0])
-    assert series(values).quantile_variance(0.9, phi)[0] == pytest.approx(
-        maritz_jarrett_by_hand(values, 0.9), rel=1e-4
-    )
+def test_each_floor_is_of_its_own_estimand() -> None:
+    sides = of(noisy(1, 25)), of(noisy(2, 25))
+    floors = Floors(typical=NoiseFloor(5, 0.05), mean=NoiseFloor(5, 0.07))
+    change = change_of_steps(*sides, floors)
+    assert change.typical.standard_error == pytest.approx(0.05 * math.sqrt(2))
+    assert change.mean.standard_error == pytest.approx(0.07 * math.sqrt(2))
+    assert change.slow_cost.error_from == "steps"
+    only = change_of_steps(*sides, Floors(mean=NoiseFloor(5, 0.07)))
+    assert (only.typical.error_from, only.mean.error_from) == ("steps", "captures")
 
 
-def test_the_change_of_a_quantile() -> None:
-    before, after = noisy(4, 30), noisy(5, 30, typical=1200.0)
-    change = change_of_quantile(
-        [series(np.log(before).tolist())], [series(np.log(after).tolist())], 0.9, np.array([0.0])
-    )
-    expected = math.log(np.quantile(after, 0.9) / np.quantile(before, 0.9))
-    assert change.estimate[0] == pytest.approx(expected)
-    assert 0 < change.half_width(0.975)[0] < 0.1
+def test_pairs_of_captures() -> None:
+    sides = [of(*(noisy(10 * side + at, 25, typical=1000.0 + 300 * at) for at in range(3)))
+             for side in (1, 2)]  # fmt: skip
+    change = change_of_steps(sides[0], sides[1], design="pairs")
+    means = [[math.log(np.mean(one.lengths)) for one in side] for side in sides]
+    differences = np.subtract(means[1], means[0])
+    assert change.mean.error_from == "pairs"
+    assert change.mean.estimate == pytest.approx(differences.mean())
+    assert change.mean.standard_error == pytest.approx(differences.std(ddof=1) / math.sqrt(3))
+    assert change_of_steps(sides[0], sides[1]).mean.standard_error > 0.1
 
 
-def test_a_change_of_nothing() -> None:
-    zero = np.zeros(1)
-    change = ChangeEstimate(zero, zero, zero, np.ones(1), np.zeros(1, np.bool_), zero)
-    assert (change.estimate[0], change.half_width(0.995)[0]) == (0.0, 0.0)
+# --- drift ---
+
+
+def drifting(seed: int, steps: int, by: float = 0.1) -> list[float]:
+    return [one * (1 + by * at / steps) for at, one in enumerate(noisy(seed, steps))]
+
+
+def test_steps_that_drift() -> None:
+    assert change_of_steps(of(drifting(1, 60)), of(noisy(2, 60))).drifts
+    assert change_of_steps(of(noisy(1, 60)), of(drifting(2, 60))).drifts
+    assert not change_of_steps(of(noisy(1, 60)), of(noisy(2, 60))).drifts
+    # Several captures a side show by themselves how far drift moves them.
+    several = of(drifting(1, 60), drifting(3, 60))
+    assert not change_of_steps(several, several).drifts
+    assert change_of_steps(several, of(noisy(2, 60))).drifts
+
+
+def test_drift_is_not_looked_for_in_short_captures() -> None:
+    def two_levels(steps: int) -> list[float]:
+        return [1000.0 if at < steps / 2 else 1090.0 for at in range(steps)]
+
+    assert change_of_steps(of(two_levels(24)), of(two_levels(24))).drifts
+    assert not change_of_steps(of(two_levels(23)), of(two_levels(23))).drifts
+
+
+def test_the_error_of_drifting_steps_is_that_of_the_slowest_waves() -> None:
+    sides = of(drifting(1, 60)), of(noisy(2, 60))
+    change = change_of_steps(*sides)
+    sorted_steps = sort_steps([*sides[0], *sides[1]])
+    variances = [one.typical_variance(0.0, True).value for one in sorted_steps]
+    assert change.typical.standard_error == pytest.approx(math.sqrt(sum(variances)))
+    assert change.typical.degrees_of_freedom < 6.001
+
+
+# --- looks ---
+
+
+def test_looks_are_pairs_at_the_level_of_one_look() -> None:
+    """Differences 1, 2, 3: error sqrt(1 / 3), 2 degrees."""
+    change = captures([0.0, 10.0, 20.0], [1.0, 12.0, 23.0], design="looks")
+    assert (change.error_from, change.design) == ("pairs", "looks")
+    # With 2 degrees of freedom t = (1 - 2 q) / sqrt(2 q (1 - q)).
+    for width, q in (
+        (change.interval_half_width, 0.00385),
+        (change.certain_half_width, 0.000617),
+    ):
+        t = (1 - 2 * q) / math.sqrt(2 * q * (1 - q))
+        assert width == pytest.approx(t * math.sqrt(1 / 3))
+    for count in (2, 21):
+        none = captures([0.0] * count, [1.0] * count, design="looks")
+        assert math.isinf(none.interval_half_width)
+    assert captures([0.0] * 20, [1.0] * 20, design="looks").interval_half_width == 0.0

@@ -14,6 +14,7 @@ from marin_profile.reports.comparison import (
 )
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict.model import Assessment, Check, SideStepTimes
+from marin_profile.verdict.rules import LIKELY_FAIL
 
 MOST_ADVICE = 3
 
@@ -36,6 +37,7 @@ def render_change(
     for title, body in (
         ("What to try next", _next(assessment, after)),
         ("Checks", _checks(assessment)),
+        ("Deciles of the step time", _deciles(assessment)),
     ):
         if body:
             lines += [f"## {title}", "", *body, ""]
@@ -51,10 +53,13 @@ def _how_sure(assessment: Assessment) -> list[str]:
             f" From run to run the step time varies by {100 * noise.log_sd:.1f} % "
             f"({noise.num_repeats} repeats in the history)."
         )
-    # The sentence names what blocks, and the table of checks shows what is beyond its
-    # threshold.
+    # The sentence names what blocks, and the table of checks shows what they came to.
     listed = tuple(check.check for check in assessment.checks)
-    reasons = [one for one in assessment.reasons if listed and not one.startswith(listed)]
+    reasons = [
+        one
+        for one in assessment.reasons
+        if listed and not one.startswith(listed) and one not in assessment.sentence
+    ]
     return [*lines, *([""] if reasons else []), *(f"- {prose(one, None)}" for one in reasons)]
 
 
@@ -65,7 +70,8 @@ def _size(side: SideStepTimes) -> str:
 def _next(assessment: Assessment, after: ProfileSummary) -> list[str]:
     lines = []
     if assessment.needed is not None:
-        lines += [f"To settle the verdict: {prose(assessment.needed.sentence)}.", ""]
+        aim = "confirm" if assessment.status == LIKELY_FAIL else "settle"
+        lines += [f"To {aim} the verdict: {prose(assessment.needed.sentence)}.", ""]
     if after.optimization_candidates:
         lines += ["Findings in the capture after the change, whether it caused them or not:", ""]
     for candidate in after.optimization_candidates[:MOST_ADVICE]:
@@ -80,11 +86,11 @@ def _checks(assessment: Assessment) -> list[str]:
     rows = [
         [
             check.check.replace("_", " "),
-            check.result,
+            check.result.replace("_", " "),
             _value(check, check.before),
             _value(check, check.after),
             _change(check, check.change),
-            _interval(check),
+            _interval(check.interval, check.unit),
             _change(check, check.threshold),
         ]
         for check in assessment.checks
@@ -96,17 +102,33 @@ def _checks(assessment: Assessment) -> list[str]:
 def _value(check: Check, value: float | None) -> str:
     if value is None:
         return NOT_KNOWN
-    return duration(value) if check.unit == "%" else f"{100 * value:.1f} %"
+    return f"{value:.2f} {check.unit}" if check.unit == "% of a step" else duration(value)
 
 
 def _change(check: Check, value: float | None) -> str:
-    if value is None:
-        return NOT_KNOWN
-    return f"{value:+.2f} %" if check.unit == "%" else f"{100 * value:+.2f} points"
+    return NOT_KNOWN if value is None else f"{value:+.2f} {check.unit}"
 
 
-def _interval(check: Check) -> str:
-    if check.interval is None:
+def _interval(interval: tuple[float, float] | None, unit: str) -> str:
+    if interval is None:
         return NOT_KNOWN
-    low, high = check.interval
-    return f"{_change(check, low)} to {_change(check, high)}"
+    return f"{interval[0]:+.2f} to {interval[1]:+.2f} {unit}"
+
+
+def _deciles(assessment: Assessment) -> list[str]:
+    """Those that moved: whose interval excludes 0."""
+    rows = [
+        [
+            f"{10 * one.decile} %",
+            duration(one.before),
+            duration(one.after),
+            f"{one.change:+.2f} %",
+            _interval(one.interval, "%"),
+        ]
+        for one in assessment.deciles
+        if one.interval is not None and not one.interval[0] <= 0 <= one.interval[1]
+    ]
+    if not rows:
+        return []
+    lead = "So many of the steps are shorter; left out is what did not certainly move."
+    return [lead, "", *table(["decile", "before", "after", "change", "95 % interval"], rows)]

@@ -218,7 +218,7 @@ def _needed(
     if status == LIKELY_FAIL:
         return planning.to_confirm()
     if leading.result != INCONCLUSIVE:
-        return None
+        return planning.more_than_nothing() if status == INCONCLUSIVE else None
     if change.drifts:
         return planning.more_than_nothing()
     on_mean = leading.check == "mean_step_time"
@@ -233,18 +233,16 @@ def _needed(
 
 
 def _why(sides: Sides, described: Sequence[SideStepTimes]) -> str:
-    """What makes mean and typical step differ in the side where they do."""
-    for when, side, found in (
-        ("after", sides[1], described[1]),
-        ("before", sides[0], described[0]),
-    ):
+    """What makes mean and typical step differ, in each side where they do."""
+    found = []
+    for when, side, times in zip(("before", "after"), sides, described, strict=True):
         known = next((one.why for one in side if one.why), None)
-        if known is None and found.slow_steps_every:
-            every = " and ".join(f"every {ordinal(one)} step" for one in found.slow_steps_every)
+        if known is None and times.slow_steps_every:
+            every = " and ".join(f"every {ordinal(one)} step" for one in times.slow_steps_every)
             known = f"{every} differs from the others"
         if known is not None:
-            return f"{when} the change {known}"
-    return ""
+            found.append(f"{when} the change {known}")
+    return ", ".join(found)
 
 
 def _unseen(sides: Sides) -> str:

@@ -113,10 +113,11 @@ def change_of_steps(
     captures = sort_steps([*before, *after])
     long = [one for one in captures if one.series.steps >= LEAST_STEPS]
     typical_phi = memory.autocorrelation([one.residuals for one in long])
-    phi = max(typical_phi, memory.autocorrelation([one.core for one in long]))
+    cores = [one.core for one in long if len(one.core) >= LEAST_STEPS]
+    phi = max(typical_phi, memory.autocorrelation(cores))
     # Several captures a side show by themselves how far slow changes move them.
     alone = min(len(before), len(after)) == 1
-    drifts = alone and _drifts([one.core for one in long], phi)
+    drifts = alone and _drifts(cores, phi)
     strays = stray_rate(captures)
     split = len(before)
 

@@ -12,6 +12,7 @@ Contract
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,6 +53,27 @@ def find_combs(values: Floats, numbers: Integers) -> tuple[Comb, ...]:
         found.append(comb)
         left &= ~comb.holds(numbers)
     return tuple(found)
+
+
+def shares(combs: Sequence[Comb]) -> tuple[float, ...]:
+    """What part of all steps, over whole cycles, each comb holds that none before it does."""
+    return tuple(_share(comb, combs[:at]) for at, comb in enumerate(combs))
+
+
+def _share(comb: Comb, others: Sequence[Comb]) -> float:
+    if not others:
+        return 1.0 / comb.every
+    first, *rest = others
+    both = _both(comb, first)
+    return _share(comb, rest) - (_share(both, rest) if both else 0.0)
+
+
+def _both(one: Comb, other: Comb) -> Comb | None:
+    """The comb of the steps in both; None if there are none."""
+    every = math.lcm(one.every, other.every)
+    phases = range(one.phase, every, one.every)
+    phase = next((at for at in phases if at % other.every == other.phase), None)
+    return None if phase is None else Comb(every, phase)
 
 
 def best_phase(values: Floats, numbers: Integers, every: int) -> Comb:
@@ -118,7 +140,7 @@ def _rank_scores(ranks: Floats, phases: Integers, every: int) -> Floats:
     count = len(ranks)
     sums = np.bincount(phases, ranks, every)
     members = np.bincount(phases, minlength=every)
-    spread = float(ranks @ ranks) / (count - 1)
+    spread = float(ranks @ ranks) / max(count - 1, 1)
     variance = spread * members * (count - members) / count
-    enough = (members >= LEAST_CYCLES) & (count - members >= LEAST_OTHERS)
+    enough = (members >= LEAST_CYCLES) & (count - members >= LEAST_OTHERS) & (spread > 0)
     return np.where(enough, sums / np.sqrt(np.where(enough, variance, 1.0)), 0.0)

@@ -93,7 +93,7 @@ def _step(row: Check, size: str) -> str:
 def _beside(row: Check) -> str:
     change, low, high, _ = _figures(row)
     if row.interval is None:
-        return f"the {NAMES[row.check]} by an estimated {change} %"
+        return f"the {NAMES[row.check]} changed by an estimated {change} %"
     return f"the {NAMES[row.check]} changed by {change} % ({low} % to {high} %)"
 
 

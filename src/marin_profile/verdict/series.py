@@ -5,7 +5,7 @@ Contract
   which steps are combs (see `patterns`) and which are of the kind that the typical step is of.
 * The typical step is a trimmed mean of the logs of the commonest kind of step, its variance Yuen's
   (1974) of the winsorised values. Slow steps are commoner than fast ones: more is trimmed above.
-* The mean step weighs each comb by 1 / its distance, whatever part of a cycle the window holds,
+* The mean step weighs each comb by its share of a cycle, whatever part of one the window holds,
   and averages the rest. Strays (far from the others) are counted apart: how often they come is as
   uncertain as their number is small, also where one side happens to hold none.
 * Variances allow for the memory of neighbouring steps (see `memory`); NaN where there are too few.
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.verdict import memory
-from marin_profile.verdict.patterns import Comb, Integers, best_phase, find_combs
+from marin_profile.verdict.patterns import Comb, Integers, best_phase, find_combs, shares
 from marin_profile.verdict.student import Floats
 
 LEAST_STEPS = 6
@@ -144,7 +144,7 @@ class SortedSteps:
     @cached_property
     def _weights(self) -> tuple[float, ...]:
         """Each comb's share of the steps; the rest has what is left."""
-        return tuple(1.0 / comb.every for comb in self.own)
+        return shares(self.own)
 
     @cached_property
     def _is_stray(self) -> Mask:
