@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,9 +42,15 @@ def capture(
                 with_ledger,
             )
         )
+    known = [period for period in periods if period is not None]
     digest = hashlib.sha256((name or repr(periods)).encode()).hexdigest()
     values: dict[str, Any] = {
-        "step_time": step_time(steps=steps, classes=[]),
+        "step_time": step_time(
+            steps=steps,
+            classes=[],
+            mean_period=math.fsum(known) / len(known) if known else None,
+            whole_periods=len(known),
+        ),
         "trace_provenance": TraceProvenance(trace_sha256=digest),
     }
     return build_summary(**(values | changes))

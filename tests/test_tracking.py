@@ -38,6 +38,7 @@ def with_medians(target: Path, medians: list[float], **changes: Any) -> str:
             "trace_sha256": f"{day:064}",
             "git_sha": "a" * 40,
             "median": median,
+            "mean_period": median,
             "status": "pass",
         }
         made = record_of(BEFORE, label=LABEL).model_copy(update=values | changes)
@@ -203,7 +204,9 @@ def test_a_record_of_another_commit_does_not_widen_the_interval(tmp_path: Path) 
     history = with_medians(tmp_path / "h.jsonl", [1000.0, 1010.0, 990.0, 1005.0])
     first = track([BEFORE], [SLOWER], label=LABEL, history=history).assessment
     assert (first.status, first.confidence) == ("fail", "confirmed")
-    faster = {"trace_sha256": "f" * 64, "git_sha": "b" * 40, "median": 740.0}
+    faster = {"trace_sha256": "f" * 64, "git_sha": "b" * 40} | dict.fromkeys(
+        ("median", "mean_period"), 740.0
+    )
     append(history, record_of(BEFORE, label=LABEL).model_copy(update=faster))
     assert track([BEFORE], [SLOWER], label=LABEL, history=history).assessment == first
     # Even called the same commit it is an outlier.

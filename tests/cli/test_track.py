@@ -170,7 +170,10 @@ def test_the_history_gives_the_noise_floor_and_takes_the_capture(
         f"note: {history}, line 4 (the last; its writer was stopped) is left out: it is torn or "
         "damaged, not JSON."
     )
-    assert notes[2].startswith("note: The noise floor is 0.1 % from run to run, by 3 repeats of 1")
+    assert notes[2] == (
+        "note: The noise floor is 0.1 % from run to run, that of the mean 0.1 %, by 3 repeats of "
+        "1 commit in the history."
+    )
     assert notes[3] == f"note: {history}: 1 capture after the change appended."
 
     again = call("track", *sides, *options, "--stamp")

@@ -18,7 +18,7 @@ from marin_profile.verdict.estimate import (
     half_width,
 )
 from marin_profile.verdict.memory import autocorrelation
-from marin_profile.verdict.noise import NoiseFloor, noise_floor
+from marin_profile.verdict.noise import NoiseFloor
 from marin_profile.verdict.series import StepSeries, Variance, sort_steps, stray_rate
 from marin_profile.verdict.student import f_tail
 
@@ -164,11 +164,6 @@ def test_half_a_width() -> None:
     assert half_width(math.inf, 4.0, 0.975) == math.inf
     assert half_width(math.nan, 4.0, 0.975) == math.inf
     assert ChangeEstimate(0.0, 0.0, 0.0, 1.0, "steps").certain_half_width == 0.0
-
-
-def test_no_noise_floor_below_three_repeats() -> None:
-    assert noise_floor([0.1, 0.2]) is None
-    assert noise_floor([1.0, 2.0, 3.0]) == NoiseFloor(3, 1.0)
 
 
 # --- step times ---
