@@ -62,7 +62,9 @@ def make_bundle(
     tracked = track(
         before, after, thresholds, label=label, history=history, pair=pair, sequential=sequential
     )
-    comparison = compare(before, after, top_k=top_k)
+    comparison = compare(
+        *_as_judged(before, after, tracked), top_k=top_k, paired=bool(tracked.pairs)
+    )
     advised = _median_capture(after)
     files: dict[str, str] = {}
     for name, side in (("before", before), ("after", after)):
@@ -77,6 +79,15 @@ def make_bundle(
     )
     files[MANIFEST_FILE] = canonical_json(_manifest(tracked, before, after, files))
     return Bundle(tracked, comparison, files)
+
+
+def _as_judged(
+    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary], tracked: Tracked
+) -> tuple[Sequence[ProfileSummary], Sequence[ProfileSummary]]:
+    """In the order of the pairs, where there are any."""
+    if not tracked.pairs:
+        return before, after
+    return [before[one] for one, _ in tracked.pairs], [after[two] for _, two in tracked.pairs]
 
 
 def bundle_folder(named: str) -> Path:

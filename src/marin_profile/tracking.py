@@ -35,12 +35,14 @@ _FOUND_IN_THE_SUMMARIES = frozenset({"truncation", "host_only", "steps"})
 class Tracked:
     """The verdict. `blocking` and `notes` are the caveats about the comparison (the verdict names
     the blocking ones); `history_notes` name the noise floor that the history gave and the records
-    that cannot be read. One sentence each."""
+    that cannot be read. One sentence each. `pairs`: the places (before, after) of the captures that
+    were judged as pairs."""
 
     assessment: Assessment
     blocking: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     history_notes: tuple[str, ...] = ()
+    pairs: tuple[tuple[int, int], ...] = ()
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -76,9 +78,10 @@ def track(
         if caveat.severity == "blocking" and caveat.about not in _FOUND_IN_THE_SUMMARIES
     ]
     design: Design = "looks" if sequential else "pairs" if pair else "captures"
-    if design == "captures" and (paired := _taken_in_turn(before, after)):
-        before, after = paired
-        design = "pairs"
+    pairs = _pairs_to_judge(before, after, design)
+    if pairs:
+        design = "looks" if sequential else "pairs"
+        before, after = [before[one] for one, _ in pairs], [after[two] for _, two in pairs]
     assessment = assess(
         before, after, thresholds, not_comparable=reasons, floors=floors, design=design
     )
@@ -90,6 +93,7 @@ def track(
         blocking=tuple(blocking),
         notes=tuple(text for text, caveat in caveats.items() if caveat.severity == "note"),
         history_notes=history_notes,
+        pairs=pairs,
     )
 
 
@@ -205,16 +209,15 @@ def _without_commit(repeats: Repeats) -> str:
     )
 
 
-def _taken_in_turn(
-    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]
-) -> tuple[list[ProfileSummary], list[ProfileSummary]] | None:
-    """The captures as pairs in order of time, where there are enough and their times show it."""
+def _pairs_to_judge(
+    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary], design: Design
+) -> tuple[tuple[int, int], ...]:
+    """Those asked for, in the order given; else those that enough captures' times show."""
+    if design != "captures":
+        return tuple((at, at) for at in range(len(before)) if len(before) == len(after))
     if min(len(before), len(after)) < LEAST_PAIRS:
-        return None
-    pairs = pairs_in_time([_start(one) for one in before], [_start(one) for one in after])
-    if pairs is None:
-        return None
-    return [before[one] for one, _ in pairs], [after[two] for _, two in pairs]
+        return ()
+    return pairs_in_time([_start(one) for one in before], [_start(one) for one in after]) or ()
 
 
 def _start(summary: ProfileSummary) -> float | None:

@@ -41,16 +41,20 @@ def compare(
     after: ProfileSummary | Sequence[ProfileSummary],
     *,
     top_k: int = 10,
+    paired: bool = False,
 ) -> Comparison:
     """What changed from `before` to `after`, each one summary or several repeats; lists of ops,
-    regions, families and gaps hold `top_k` rows at most.
+    regions, families and gaps hold `top_k` rows at most. `paired`: the captures belong together one
+    by one, in this order.
 
-    Raises UsageError without a summary on each side, BrokenInputError where a summary contradicts
-    itself.
+    Raises UsageError without a summary on each side or for pairs of unequal counts,
+    BrokenInputError where a summary contradicts itself.
     """
     one, two = _several(before), _several(after)
     if not one or not two:
         raise UsageError("A comparison takes at least one summary before and one after.")
+    if paired and len(one) != len(two):
+        raise UsageError(f"Pairs need as many summaries before as after: {len(one)}, {len(two)}.")
     found = Comparison(
         before=[_capture(summary) for summary in one],
         after=[_capture(summary) for summary in two],
@@ -64,7 +68,7 @@ def compare(
     accounts = side_accounts(compared.before, compared.after)
     if isinstance(accounts, str):
         return found.model_copy(update={"cannot_attribute": accounts})
-    sides = Sides(*accounts)
+    sides = Sides(*accounts, paired=paired)
     regions, gaps = inclusive_region_changes(sides), gap_changes(*accounts)
     return found.model_copy(
         update={

@@ -87,6 +87,7 @@ class Sides:
 
     before: SideAccount
     after: SideAccount
+    paired: bool = False
 
     @property
     def captures(self) -> tuple[int, int]:
@@ -126,7 +127,7 @@ class Sides:
     @cached_property
     def inclusive_judged(self) -> dict[Path, Judged]:
         rows = [self.inclusive[path].times for path in sorted(self.inclusive)]
-        return dict(zip(sorted(self.inclusive), judge_captures(rows, self.captures), strict=True))
+        return dict(zip(sorted(self.inclusive), self.judged(rows), strict=True))
 
     @property
     def no_ops(self) -> dict[str, RowTimes]:
@@ -160,10 +161,14 @@ class Sides:
         known = self.step_spreads.get("total", (None, None))
         return "steps" if None not in known else None
 
+    def judged(self, rows: Sequence[RowTimes]) -> list[Judged]:
+        """By captures against captures, the rows of one list."""
+        return judge_captures(rows, self.captures, paired=self.paired)
+
     def judged_total(self) -> Judged:
         if self.intervals_from == "steps":
             return judge([self.total], [self.step_spreads["total"]])[0]
-        return judge_captures([self.total], self.captures)[0]
+        return self.judged([self.total])[0]
 
 
 def attribute(sides: Sides, top_k: int) -> Attribution:
@@ -241,7 +246,7 @@ def _regions(sides: Sides, top_k: int) -> RegionSplit:
 
 def _headline(sides: Sides, top_k: int) -> RegionSplit:
     own = own_times(sides.matches)
-    judged = judge_captures([time.times for time in own.values()], sides.captures)
+    judged = sides.judged([time.times for time in own.values()])
     noise = frozenset(
         [
             *(path for path, one in sides.inclusive_judged.items() if one.noise),
@@ -407,7 +412,7 @@ def _fields(
     """The fields of the rows of one split, rounded so that they sum to the target's delta. What
     summaries beyond 2**53 ps lose by rounding goes to the largest row."""
     rounded = apportion([part.delta for part in parts], sides.delta)
-    judged = judge_captures(parts, sides.captures) if judged is None else judged
+    judged = sides.judged(parts) if judged is None else judged
     return [
         {
             "name": name,

@@ -2,8 +2,8 @@
 
 Contract
 * An interval is the 95 % confidence interval of the change of the mean, by Welch's t: of captures
-  against captures where both sides have several, else of steps against steps where the row has a
-  value for each step, else unknown.
+  against captures where both sides have several (of pairs of captures, by the t of their
+  differences), else of steps against steps where the row has a value for each step, else unknown.
 * Steps that follow each other are alike: they count as n (1 - r) / (1 + r) with the correlation r
   of neighbours. They say nothing of what differs from run to run.
 * A row is noise if its interval contains 0. In a long list some intervals miss 0 by chance, so the
@@ -67,6 +67,7 @@ class Judged:
     noise: bool | None = None
 
 
+CERTAIN = Spread(0.0, 1.0)
 NOT_JUDGED = Judged()
 
 
@@ -115,11 +116,22 @@ def judge(
     ]
 
 
-def judge_captures(rows: Sequence[RowTimes], captures: tuple[int, int]) -> list[Judged]:
+def judge_captures(
+    rows: Sequence[RowTimes], captures: tuple[int, int], *, paired: bool = False
+) -> list[Judged]:
+    """`paired`: the captures of the sides belong together, one by one."""
+    if paired:
+        return judge(rows, [(_of_pairs(row, captures[0]), CERTAIN) for row in rows])
     spreads = [
         (of_captures(row.before, captures[0]), of_captures(row.after, captures[1])) for row in rows
     ]
     return judge(rows, spreads)
+
+
+def _of_pairs(row: RowTimes, pairs: int) -> Spread | None:
+    none = (Fraction(0),) * pairs
+    times = zip(row.before or none, row.after or none, strict=True)
+    return of_captures(tuple(after - before for before, after in times), pairs)
 
 
 def _judged(row: RowTimes, one: Spread | None, two: Spread | None, share: float) -> Judged:
