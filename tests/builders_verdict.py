@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from builders_summary import build_summary, step_time
-from marin_profile.schema import ProfileSummary, Step, StepLedger, TraceProvenance
+from marin_profile.schema import DurationStats, ProfileSummary, Step, StepLedger, TraceProvenance
 
 DEVICES = 2
 
@@ -48,6 +48,12 @@ def capture(
         "step_time": step_time(
             steps=steps,
             classes=[],
+            period=DurationStats(
+                count=len(known),
+                mean=math.fsum(known) / len(known) if known else None,
+                median=float(np.median(known)) if known else None,
+                p90=float(np.quantile(known, 0.9)) if known else None,
+            ),
             mean_period=math.fsum(known) / len(known) if known else None,
             whole_periods=len(known),
         ),

@@ -211,9 +211,8 @@ def test_a_record_of_another_commit_does_not_widen_the_interval(tmp_path: Path) 
     append(history, record_of(BEFORE, label=LABEL).model_copy(update=faster))
     assert track([BEFORE], [SLOWER], label=LABEL, history=history).assessment == first
     # Even called the same commit it is an outlier.
-    append(
-        history, record_of(BEFORE, label=LABEL).model_copy(update=faster | {"git_sha": "a" * 40})
-    )
+    same = {"trace_sha256": "e" * 64, "git_sha": "a" * 40}
+    append(history, record_of(BEFORE, label=LABEL).model_copy(update=faster | same))
     again = track([BEFORE], [SLOWER], label=LABEL, history=history)
     assert again.assessment.interval_pct == first.interval_pct
     assert "1 outlier left out" in again.history_notes[0]

@@ -22,7 +22,7 @@ from marin_profile.history.repeats import Repeats, repeats_for
 from marin_profile.history.store import History, append, read
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import Assessment, Floors, NoiseFloor, Thresholds, assess
-from marin_profile.verdict.estimate import Design
+from marin_profile.verdict.estimate import CAPTURES, LOOKS, PAIRS, Design
 from marin_profile.verdict.paired import pairs_in_time
 
 # Fewer pairs lose more by their few degrees of freedom than a common drift costs.
@@ -77,10 +77,10 @@ def track(
         for sentence, caveat in caveats.items()
         if caveat.severity == "blocking" and caveat.about not in _FOUND_IN_THE_SUMMARIES
     ]
-    design: Design = "looks" if sequential else "pairs" if pair else "captures"
+    design: Design = LOOKS if sequential else PAIRS if pair else CAPTURES
     pairs = _pairs_to_judge(before, after, design)
     if pairs:
-        design = "looks" if sequential else "pairs"
+        design = LOOKS if sequential else PAIRS
         before, after = [before[one] for one, _ in pairs], [after[two] for _, two in pairs]
     assessment = assess(
         before, after, thresholds, not_comparable=reasons, floors=floors, design=design
@@ -213,7 +213,7 @@ def _pairs_to_judge(
     before: Sequence[ProfileSummary], after: Sequence[ProfileSummary], design: Design
 ) -> tuple[tuple[int, int], ...]:
     """Those asked for, in the order given; else those that enough captures' times show."""
-    if design != "captures":
+    if design != CAPTURES:
         return tuple((at, at) for at in range(len(before)) if len(before) == len(after))
     if min(len(before), len(after)) < LEAST_PAIRS:
         return ()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marin_profile.facts.device_time import SPARSE_CORE, headline_window, ledger_rows
-from marin_profile.facts.step_time import DURATION, PERIOD, why_they_differ
+from marin_profile.facts.step_time import DURATION, PERIOD, outlier_costs, why_they_differ
 from marin_profile.schema import ProfileSummary, Step
 from marin_profile.verdict.series import StepSeries
 from marin_profile.verdict.student import Floats
@@ -27,7 +27,8 @@ HEAVY = "heavy"
 @dataclass(frozen=True)
 class CaptureSeries:
     """One capture: its step lengths, exposed communication and idle time in microseconds per step
-    and device (None: no ledger), and why mean and typical step differ ("" if they do not)."""
+    and device (None: no ledger), and which outliers make mean and typical step differ ("" if none
+    do)."""
 
     lengths: StepSeries
     communication: Floats | None
@@ -85,12 +86,13 @@ def capture_series(summary: ProfileSummary, basis: str) -> CaptureSeries:
         [(step.step_num if numbered else None) or step.index for step in steps],
         [step.step_class == HEAVY for step in steps],
     )
+    why = why_they_differ(summary) if outlier_costs(summary) else ""
     devices = sum(row.kind != SPARSE_CORE for row in ledger_rows(summary, headline_window(summary)))
     rows = [_device_time(step, basis, devices) for step in steps if step.ledger and devices]
     if not rows:
-        return CaptureSeries(lengths, None, None, why_they_differ(summary))
+        return CaptureSeries(lengths, None, None, why)
     communication, idle = np.array(rows).T
-    return CaptureSeries(lengths, communication, idle, why_they_differ(summary))
+    return CaptureSeries(lengths, communication, idle, why)
 
 
 def _usable(summary: ProfileSummary, basis: str) -> list[Step]:
