@@ -126,7 +126,7 @@ def test_a_caveat_about_all_captures_appears_once() -> None:
 def test_a_capture_twice_on_one_side_is_no_repeat() -> None:
     tracked = track([BEFORE, BEFORE], [SLOWER])
     assert tracked.assessment.reasons == ("before 2 is the same capture as before 1",)
-    assert tracked.blocking == ("One capture is named twice.",)
+    assert tracked.blocking == ("One capture is named twice, as before 1 and as before 2.",)
 
 
 def test_both_sides_need_a_capture(tmp_path: Path) -> None:

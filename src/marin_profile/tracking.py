@@ -10,13 +10,13 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from marin_profile.base.errors import UsageError
 from marin_profile.base.text import plural
-from marin_profile.comparison import comparability
-from marin_profile.comparison.model import Caveat
+from marin_profile.comparison.captures import comparability_of_all
 from marin_profile.history.record import HistoryRecord, record_of, utc
 from marin_profile.history.repeats import Repeats, repeats_for
 from marin_profile.history.store import History, append, read
@@ -28,7 +28,7 @@ from marin_profile.verdict.paired import pairs_in_time
 # Fewer pairs lose more by their few degrees of freedom than a common drift costs.
 LEAST_PAIRS = 4
 # What `assess` finds itself, and names the capture.
-_FOUND_IN_THE_SUMMARIES = frozenset({"truncation", "host_only", "steps"})
+_FOUND_IN_THE_SUMMARIES = frozenset({"truncation", "host_only", "steps", "capture"})
 
 
 @dataclass(frozen=True)
@@ -67,31 +67,31 @@ def track(
 
     Raises UsageError without a summary on each side, and what `history.store.read` raises.
     """
+    if not before or not after:
+        raise UsageError("Name at least one summary before and one after.")
     floors = Floors()
     history_notes: tuple[str, ...] = ()
-    if history is not None and before:
+    if history is not None:
         floors, history_notes = _noise(read(history, missing_ok=True), before, after, label)
-    caveats = _caveats(before, after)
-    reasons = [
-        sentence.removesuffix(".")
-        for sentence, caveat in caveats.items()
-        if caveat.severity == "blocking" and caveat.about not in _FOUND_IN_THE_SUMMARIES
-    ]
     design: Design = LOOKS if sequential else PAIRS if pair else CAPTURES
     pairs = _pairs_to_judge(before, after, design)
     if pairs:
         design = LOOKS if sequential else PAIRS
         before, after = [before[one] for one, _ in pairs], [after[two] for _, two in pairs]
+    found = comparability_of_all(before, after)
+    reasons = [
+        caveat.sentence.removesuffix(".")
+        for caveat in found.blocking
+        if caveat.about not in _FOUND_IN_THE_SUMMARIES
+    ]
     assessment = assess(
         before, after, thresholds, not_comparable=reasons, floors=floors, design=design
     )
-    blocking = [text for text, caveat in caveats.items() if caveat.severity == "blocking"]
-    if _holds_one_twice([*before, *after]):
-        blocking.insert(0, "One capture is named twice.")
+    same = ["Both are of the same capture."] if found.same_capture else []
     return Tracked(
         assessment=assessment.model_copy(update={"label": label}),
-        blocking=tuple(blocking),
-        notes=tuple(text for text, caveat in caveats.items() if caveat.severity == "note"),
+        blocking=(*same, *(caveat.sentence for caveat in found.blocking)),
+        notes=tuple(one.sentence for one in found.caveats if one.severity == "note"),
         history_notes=history_notes,
         pairs=pairs,
     )
@@ -229,38 +229,3 @@ def _start(summary: ProfileSummary) -> float | None:
 def _digests(summaries: Sequence[ProfileSummary]) -> list[str]:
     known = (summary.trace_provenance.trace_sha256 for summary in summaries)
     return [digest for digest in known if digest is not None]
-
-
-def _holds_one_twice(summaries: Sequence[ProfileSummary]) -> bool:
-    digests = _digests(summaries)
-    return len(digests) != len(set(digests))
-
-
-def _caveats(
-    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]
-) -> dict[str, Caveat]:
-    """Each caveat by its sentence, which names the captures where they are not all meant."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    caveats: dict[str, Caveat] = {}
-    pairs = list(_pairs(len(before), len(after)))
-    for one, two in pairs:
-        for caveat in comparability(before[one], after[two]).caveats:
-            found.setdefault(caveat.sentence, []).append((one, two))
-            caveats[caveat.sentence] = caveat
-    return {
-        sentence if where == pairs else f"{_named(where)}: {sentence}": caveats[sentence]
-        for sentence, where in found.items()
-    }
-
-
-def _pairs(before: int, after: int) -> Iterator[tuple[int, int]]:
-    """Every capture with the first one of the other side: if each pair can be compared, all can."""
-    yield from ((one, 0) for one in range(before if after else 0))
-    yield from ((0, two) for two in range(1, after if before else 0))
-
-
-def _named(pairs: Sequence[tuple[int, int]]) -> str:
-    sides = [
-        ", ".join(str(at + 1) for at in sorted(set(side))) for side in zip(*pairs, strict=True)
-    ]
-    return f"Before {sides[0]}, after {sides[1]}"
