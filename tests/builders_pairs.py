@@ -9,8 +9,9 @@ Per step of 100 us and device, the step's ops in us from its start (a 2 us launc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from builders_xspace import Space, Tpu, summary_of
 from marin_profile.analysis.host import analyse_host
@@ -52,7 +53,7 @@ def capture(
     *,
     steps: int = 5,
     devices: int = 2,
-    period: float = PERIOD,
+    period: float | Sequence[float] = PERIOD,
     launch: float = 2,
     module: str = "jit_step(7)",
     renumber: Callable[[int], int] = lambda number: number,
@@ -61,15 +62,17 @@ def capture(
     first: float = 0,
     on_device: Mapping[int, Iterable[Work]] | None = None,
 ) -> ProfileSummary:
-    """All devices but the first start a microsecond late. `on_device`: what devices do that do not
-    do the same."""
+    """All devices but the first start a microsecond late. `period`: of every step, or of each.
+    `on_device`: what devices do that do not do the same."""
+    periods = [period] * steps if isinstance(period, int | float) else list(period)
+    starts = [0.0, *accumulate(periods)][: len(periods)]
     space = Space()
     everywhere = list(program)
     for ordinal in range(devices):
         tpu = space.tpu(ordinal)
         program = list((on_device or {}).get(ordinal, everywhere))
-        for step in range(steps):
-            begin = first + min(ordinal, 1) + step * period
+        for step, start in enumerate(starts):
+            begin = first + min(ordinal, 1) + start
             longest = max(work.start + work.length for work in program)
             tpu.module(module, begin + 2 - launch, longest - 2 + launch + 1, run_id=step)
             for work in program:

@@ -21,7 +21,7 @@ from marin_profile.bundle import MANIFEST_FILE, bundle_folder, make_bundle, writ
 from marin_profile.comparison import compare
 from marin_profile.reports import render_markdown
 from marin_profile.reports.verdict import render_change
-from marin_profile.schema import ProfileSummary, parse_summary
+from marin_profile.schema import ProfileSummary, TraceProvenance, parse_summary
 from marin_profile.tracking import track
 
 EXTRA = Work("all-reduce", 9, 90, 7, "all-reduce", "jit(step)/layers/router/psum")
@@ -139,6 +139,46 @@ def test_a_slower_region_is_named_first(before):
     slower = changed("fusion", 2, length=20.5, start=12)
     report = make_bundle([before[0]], [made("x", slower)]).files["compare_report.md"]
     assert "\nRegions: `jit(step)=>layers=>attention` +500.00 ns" in report
+
+
+def uneven(seed: int, steps: int, every: int = 0, longer: float = 1.0) -> ProfileSummary:
+    """Periods about 100 us; each `every`-th step so many times as long, which the devices idle."""
+    periods = noisy(seed, steps + 2, typical=100.0, variation=0.01)
+    if every:
+        periods = [p * longer if at % every == 3 else p for at, p in enumerate(periods)]
+    summary = program(period=periods)
+    provenance = TraceProvenance(trace_sha256=hashlib.sha256(str(periods).encode()).hexdigest())
+    return summary.model_copy(update={"trace_provenance": provenance})
+
+
+def test_verdict_and_comparison_do_not_contradict_each_other() -> None:
+    """A stall of two steps in every twelfth, four times: to Welch's t of the steps it is just above
+    the noise, to the verdict certain."""
+    before, after = uneven(1, 48), uneven(2, 48, 12, 3.0)
+    made = make_bundle([before], [after])
+    assert made.tracked.assessment.status == "likely_fail"
+    assert made.comparison.target is not None
+    assert not made.comparison.target.noise
+    report = made.files["compare_report.md"]
+    assert "No change is told from noise" not in report
+    assert "the mean step is 1" in report
+    # Of one program, neither tells a change.
+    same = make_bundle([before], [uneven(3, 48)])
+    assert same.tracked.assessment.status == "pass"
+    assert same.comparison.target is not None
+    assert same.comparison.target.noise
+
+
+def test_windows_that_hold_other_parts_of_a_cycle_are_reconciled() -> None:
+    """Five of 50 steps against four: the windows differ by 3 %, the programs do not."""
+    before, after = uneven(1, 48, 12, 3.0), uneven(2, 52, 12, 3.0)
+    found = make_bundle([before], [after])
+    mean = next(one for one in found.tracked.assessment.checks if one.check == "mean_step_time")
+    assert mean.change == pytest.approx(0, abs=0.6)
+    target = found.comparison.target
+    assert target is not None
+    assert target.relative == pytest.approx((1 + 2 * 5 / 52) / (1 + 2 * 4 / 48) - 1, abs=0.006)
+    assert "whatever part of a cycle a window holds" in found.files["compare_report.md"]
 
 
 def test_same_inputs_same_bytes_wherever_it_lies(before, after, tmp_path):

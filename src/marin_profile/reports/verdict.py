@@ -17,6 +17,7 @@ from marin_profile.verdict.model import Assessment, Check, SideStepTimes
 from marin_profile.verdict.rules import LIKELY_FAIL
 
 MOST_ADVICE = 3
+LEAST_APART = 0.5  # points between the changes of two means that call for a word
 
 
 def render_change(
@@ -32,7 +33,8 @@ def render_change(
     if assessment.label is not None:
         lines += [f"Label: {prose(assessment.label)}.", ""]
     lines += [prose(note), ""] if note else []
-    lines += [prose(comparison_headline(comparison), None), *largest_parts(comparison), ""]
+    headline = f"{comparison_headline(comparison)} {_reconciled(assessment, comparison)}".strip()
+    lines += [prose(headline, None), *largest_parts(comparison), ""]
     lines += [*_how_sure(assessment), ""]
     for title, body in (
         ("What to try next", _next(assessment, after)),
@@ -42,6 +44,22 @@ def render_change(
         if body:
             lines += [f"## {title}", "", *body, ""]
     return "\n".join([*lines, *comparison_sections(comparison)])
+
+
+def _reconciled(assessment: Assessment, comparison: Comparison) -> str:
+    """Why the verdict's change of the mean is another than that of the windows."""
+    mean = next((row for row in assessment.checks if row.check == "mean_step_time"), None)
+    target = comparison.target
+    if mean is None or mean.change is None or target is None or target.relative is None:
+        return ""
+    of_windows = 100.0 * target.relative
+    if abs(of_windows - mean.change) < LEAST_APART:
+        return ""
+    return (
+        f"This is the change of the windows as they are ({of_windows:+.1f} %); the verdict's "
+        f"({mean.change:+.1f} %) counts steps that come back by how often they do, whatever part "
+        "of a cycle a window holds, and captures alike by their logarithms."
+    )
 
 
 def _how_sure(assessment: Assessment) -> list[str]:
