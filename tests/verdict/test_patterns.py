@@ -135,6 +135,23 @@ def test_six_steps_are_left_beside_a_comb() -> None:
     assert found(alternating[2:], range(10)) == []
 
 
+@pytest.mark.parametrize(
+    ("others", "every"),
+    [(24.0, (8, 3)), (800.0, (8, 3)), (1100.0, (4, 3)), (1900.0, (4, 3))],
+)
+def test_of_a_comb_the_part_that_is_unlike_the_rest(others: float, every: tuple[int, int]) -> None:
+    """Of 32 steps every fourth has a high rank; every eighth is 2000 above the usual ones, those
+    between are `others` above 1000: the comb is the eighth where that is less than half as far."""
+    usual = iter(range(24))
+    values = [
+        {3: 3000.0, 7: 1000.0 + others}.get(at % 8, 0.0) + at / 100
+        if at % 4 == 3
+        else 1000.0 + next(usual) * 7 % 24
+        for at in range(32)
+    ]
+    assert found(values)[0] == every
+
+
 def test_one_giant_step_is_no_comb() -> None:
     values = noisy(1, 40)
     assert found(values) == []

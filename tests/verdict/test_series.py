@@ -274,6 +274,13 @@ def test_strays_that_come_together_tell_less() -> None:
     assert whole.degrees_of_freedom == pytest.approx(max(1.0, freedom))
 
 
+@pytest.mark.parametrize(("steps", "phi"), [(5, 0.0), (6, 0.95)])
+def test_how_much_strays_come_together_takes_six_steps(steps: int, phi: float) -> None:
+    """The last two of 6: products 5 / 9, squares 12 / 9; (6 x 5 / 12 + 1) / 3, kept at 0.95."""
+    rate = stray_rate([alone([1.0, 1.01, 1.02, 1.0, 3.0, 3.0][6 - steps :])])
+    assert (rate.count, rate.phi) == (2, phi)
+
+
 def test_a_comb_takes_its_share_from_what_strays_cost() -> None:
     values = slow_at(range(50), 5, 3)
     values[20] = 3.0
