@@ -21,6 +21,7 @@ from marin_profile.verdict.checks import (
 from marin_profile.verdict.estimate import ChangeEstimate, StepChange, change_of_steps
 from marin_profile.verdict.inputs import capture_series
 from marin_profile.verdict.model import Check
+from marin_profile.verdict.noise import NoiseFloor
 
 
 def judged(before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]) -> Sides:
@@ -222,3 +223,24 @@ def test_deciles_of_pairs() -> None:
     assert max(widths) < 3
     rows = decile_shifts(sides, 0.0, design="captures")
     assert min(row.interval[1] - row.interval[0] for row in rows if row.interval) > 100
+
+
+def test_a_noise_floor_widens_the_p90() -> None:
+    """One capture a side of 25 steps, +20 %: certain by its steps, not where runs differ by 10 %:
+    t(0.995, 4) = 4.6041 times sqrt(2) x 0.1 is more than log 1.2."""
+    sides = judged([capture(noisy(1, 25))], [capture(noisy(2, 25, typical=1200.0))])
+    change = change_of(sides)
+    by_steps, by_runs = (
+        next(
+            row
+            for row in other_checks(sides, change, Thresholds(), design="captures", noise=noise)
+            if row.check == "step_p90"
+        )
+        for noise in (None, NoiseFloor(5, 0.1))
+    )
+    assert (by_steps.result, by_steps.error_from) == ("warn", "steps")
+    assert (by_runs.result, by_runs.error_from) == ("inconclusive", "captures")
+    assert by_runs.change is not None
+    assert by_runs.lower_bound == pytest.approx(
+        100 * math.expm1(math.log1p(by_runs.change / 100) - 4.604095 * 0.1 * 2**0.5), abs=1e-3
+    )

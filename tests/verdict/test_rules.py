@@ -117,3 +117,8 @@ def test_a_rounded_zero_has_no_sign() -> None:
     found = Bounds(-0.0001, -0.6, 0.26, -1.0, 1.0).rounded(1)
     assert found == Bounds(0.0, -0.6, 0.3, -1.0, 1.0)
     assert math.copysign(1.0, found.estimate) == 1.0
+
+
+def test_what_cannot_be_relied_on_is_inconclusive_whatever_checks_say() -> None:
+    assert status_of(("fail", "pass"), ["warn"], settles=False) == "inconclusive"
+    assert status_of(("pass", "pass"), ["warn"], settles=True) == "warn"

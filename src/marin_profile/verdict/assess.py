@@ -17,7 +17,13 @@ from marin_profile.base.errors import UsageError
 from marin_profile.facts.step_time import ordinal
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import planning, sentence
-from marin_profile.verdict.checks import DECIMALS, Sides, decile_shifts, other_checks, step_check
+from marin_profile.verdict.checks import (
+    DECIMALS,
+    Sides,
+    decile_shifts,
+    other_checks,
+    step_check,
+)
 from marin_profile.verdict.estimate import (
     CAPTURES,
     LOOKS,
@@ -134,10 +140,12 @@ def _judge(
         confirmed=several or floors.typical is not None,
         settles=not change.drifts or floors.typical is not None,
     )
-    others = other_checks(sides, change, thresholds, design=design)
+    others = other_checks(sides, change, thresholds, design=design, noise=floors.typical)
     checks = [mean, typical, *others]
-    status = status_of((mean.result, typical.result), [row.result for row in others])
     settles = not change.drifts or floors.mean is not None
+    status = status_of(
+        (mean.result, typical.result), [row.result for row in others], settles=settles
+    )
     verdict = helped(mean_bounds, typical_bounds, settles=settles)
     leading = _leading(mean, typical)
     on_others_alone = status == WARN and WARN not in (mean.result, typical.result)
@@ -178,7 +186,7 @@ def _judge(
         noise_floor=Noise(num_repeats=floor.num_repeats, log_sd=floor.log_sd) if floor else None,
         needed=needed,
         checks=checks,
-        deciles=decile_shifts(sides, change.phi, design=design),
+        deciles=decile_shifts(sides, change.phi, design=design, noise=floors.typical),
         thresholds=thresholds,
     )
 

@@ -20,6 +20,7 @@ from marin_profile.verdict.model import (
     Thresholds,
     Unit,
 )
+from marin_profile.verdict.noise import NoiseFloor
 from marin_profile.verdict.quantities import log_quantile, log_quantile_variance, mean_variance
 from marin_profile.verdict.rules import (
     INCONCLUSIVE,
@@ -76,10 +77,15 @@ def _may_be_chance(change: StepChange) -> bool:
 
 
 def other_checks(
-    sides: Sides, change: StepChange, thresholds: Thresholds, *, design: Design
+    sides: Sides,
+    change: StepChange,
+    thresholds: Thresholds,
+    *,
+    design: Design,
+    noise: NoiseFloor | None = None,
 ) -> list[Check]:
-    """The checks that can warn, nothing more."""
-    ninth = _decile(sides, 0.9, change.phi, design=design)
+    """The checks that can warn, nothing more. `noise`: by how much runs differ, in the p90 too."""
+    ninth = _decile(sides, 0.9, change.phi, noise, design=design)
     bounds = as_percent(ninth).rounded(DECIMALS)
     most = thresholds.max_step_p90_regression_pct
     step = math.exp(change.mean.before)
@@ -101,11 +107,13 @@ def other_checks(
     ]
 
 
-def decile_shifts(sides: Sides, phi: float, *, design: Design) -> list[DecileShift]:
+def decile_shifts(
+    sides: Sides, phi: float, *, design: Design, noise: NoiseFloor | None = None
+) -> list[DecileShift]:
     """The shift function of the step times."""
     found = []
     for decile in DECILES:
-        change = _decile(sides, decile / 10.0, phi, design=design)
+        change = _decile(sides, decile / 10.0, phi, noise, design=design)
         bounds = as_percent(change).rounded(DECIMALS)
         found.append(
             DecileShift(
@@ -119,11 +127,13 @@ def decile_shifts(sides: Sides, phi: float, *, design: Design) -> list[DecileShi
     return found
 
 
-def _decile(sides: Sides, probability: float, phi: float, *, design: Design) -> ChangeEstimate:
+def _decile(
+    sides: Sides, probability: float, phi: float, noise: NoiseFloor | None, *, design: Design
+) -> ChangeEstimate:
     lengths = [[one.lengths.lengths for one in side] for side in sides]
     values = [[log_quantile(one, probability) for one in side] for side in lengths]
     variances = [[log_quantile_variance(one, probability, phi) for one in side] for side in lengths]
-    return combine((values[0], values[1]), (variances[0], variances[1]), design=design)
+    return combine((values[0], values[1]), (variances[0], variances[1]), noise, design=design)
 
 
 def _device_time_check(

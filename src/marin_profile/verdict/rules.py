@@ -6,7 +6,7 @@ Contract
   shows how far runs differ (one capture a side, no noise floor). warn: another check is so, or one
   of the two is certainly longer, if by no more than the threshold. pass: the 95 % intervals of both
   end below the threshold. Else inconclusive. In this order.
-* A change that cannot be relied on (`settles` is false) passes and fails nothing.
+* Captures that cannot be relied on (`settles` is false) are inconclusive, whatever checks say.
 * What is not known (NaN or infinite bounds) never fails, warns or passes.
 * Helped: "yes" if the mean step is certainly shorter; "no" if either is certainly longer, or if the
   mean is shorter by less than LEAST_GAIN at best; else "cannot tell".
@@ -102,8 +102,10 @@ def other_result(bounds: Bounds, threshold: float) -> Status:
     return PASS if bounds.is_within(threshold) else INCONCLUSIVE
 
 
-def status_of(steps: Sequence[str], others: Sequence[str] = ()) -> Status:
+def status_of(steps: Sequence[str], others: Sequence[str] = (), *, settles: bool = True) -> Status:
     """`steps`: the results of the estimands; `others` can warn, nothing more."""
+    if not settles:
+        return INCONCLUSIVE
     found = (*steps, *(one for one in others if one == WARN))
     if FAIL in found:
         return FAIL
