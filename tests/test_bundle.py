@@ -110,8 +110,7 @@ def test_of_several_captures_all_are_judged_and_compared(before, after):
     assert bundle.tracked.assessment.before.captures == 3
     assert bundle.tracked.assessment.after.captures == 2
     assert bundle.tracked.assessment.confidence == "confirmed"
-    # Two captures after leave one degree of freedom: the step time alone tells nothing.
-    assert bundle.tracked.assessment.status == "warn"
+    assert bundle.tracked.assessment.status == "fail"
     compared = json.loads(bundle.files["compare.json"])
     assert [one["trace_sha256"] for one in compared["before"]] == list(map(digest_of, before))
     assert [one["trace_sha256"] for one in compared["after"]] == list(map(digest_of, after))

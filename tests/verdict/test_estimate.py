@@ -58,7 +58,7 @@ def test_welch_for_six_against_two_of_unlike_spreads() -> None:
 
 def test_welch_has_no_more_degrees_than_twice_the_smaller_sides() -> None:
     """Variances 4 and 1 of 3 and 6: 4 / 3 + 1 / 6 gives (1.5)^2 / ((4/3)^2 / 2 + (1/6)^2 / 5), 2.5;
-    of 1 and 4, 1 / 3 + 4 / 6 gives 6.9, cut to 4."""
+    of 1 and 4, 1 / 3 + 4 / 6 gives 6.9, cut to 1.5 times 2, against five captures to 4."""
     three, six = np.array([-1.0, 0.0, 1.0]), np.array([-1.0, -1.0, -1.0, 1.0, 1.0, 1.0])
     six = six / math.sqrt(1.2)
     wide = captures((2 * three).tolist(), six.tolist())
@@ -66,9 +66,13 @@ def test_welch_has_no_more_degrees_than_twice_the_smaller_sides() -> None:
     assert wide.degrees_of_freedom == pytest.approx(2.25 / (16 / 18 + 1 / 180))
     narrow = captures(three.tolist(), (2 * six).tolist())
     assert narrow.standard_error == pytest.approx(1.0)
-    assert narrow.degrees_of_freedom == 4.0
-    # Two against two may have the two degrees of both.
+    assert narrow.degrees_of_freedom == 3.0
+    five = captures([-2.0, -1.0, 0.0, 1.0, 2.0], (1.5 * three).tolist())
+    assert five.degrees_of_freedom == 4.0  # 6.0 by itself
+    # Two against two or three may have two degrees, against more one.
     assert captures([0.0, 1.0], [0.0, 1.0]).degrees_of_freedom == 2.0
+    assert captures([0.0, 0.1], (6 * three).tolist()).degrees_of_freedom == pytest.approx(2.0, 1e-3)
+    assert captures([0.0, 1.0], [0.0, 1.0, 2.0, 3.0]).degrees_of_freedom == 1.0
 
 
 def test_pairs_cancel_a_common_drift() -> None:

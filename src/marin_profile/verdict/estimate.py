@@ -235,8 +235,8 @@ def _between(
 
 
 def _welch(spreads: Sequence[Variance], counts: Sequence[int]) -> Variance:
-    """With no more degrees of freedom than twice the smaller side has; of two captures against more
-    than two, where the sum may rest on the two alone, no more than theirs."""
+    """With no more degrees of freedom than twice the smaller side has, and fewer against twice as
+    many captures or more, where the sum may rest on the few: 1.5 times, of two captures theirs."""
     whole = summed(
         [
             Variance(one.value / count, one.degrees_of_freedom)
@@ -244,8 +244,8 @@ def _welch(spreads: Sequence[Variance], counts: Sequence[int]) -> Variance:
         ]
     )
     fewest = min(counts)
-    most = 1.0 if fewest == 2 < max(counts) else 2.0 * (fewest - 1)
-    return Variance(whole.value, min(whole.degrees_of_freedom, most))
+    share = 2.0 if max(counts) < 2 * fewest else 1.0 if fewest == 2 else 1.5
+    return Variance(whole.value, min(whole.degrees_of_freedom, share * (fewest - 1)))
 
 
 def _spreads_more(one: Variance, floor: Variance) -> bool:
