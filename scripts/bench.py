@@ -4,7 +4,7 @@ Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py sequential [--runs 100000] [--seed 1]
        python scripts/bench.py callback [--captures 4]
-       python scripts/bench.py repeats [--captures 40] [--keep DIR]
+       python scripts/bench.py repeats [--only {same,changed}] [--pairs 20] [--size 5] [--keep DIR]
 
 `verdict` is described in bench_verdict.py, and so on. `summarize`, here, gives wall seconds, peak
 RSS and ratios within one run. Its inputs repeat the real TPU v6e capture
@@ -75,7 +75,7 @@ def main() -> None:
     callback = verbs.add_parser("callback", help="what a training notices of its callback")
     bench_callback.add_arguments(callback)
     callback.set_defaults(run=bench_callback.bench_callback)
-    repeats = verbs.add_parser("repeats", help="the verdict on real captures of one program")
+    repeats = verbs.add_parser("repeats", help="the verdict on real captures")
     bench_repeats.add_arguments(repeats)
     repeats.set_defaults(run=bench_repeats.bench_repeats)
     options = parser.parse_args()

@@ -1,9 +1,16 @@
-"""False alarms on real captures: the demo model against itself.
+"""The verdict on real captures of the demo model: one program against itself, and a slower one.
 
-Each capture is a training of its own, one after the other. They are judged in pairs, first against
-second, third against fourth, ..., with a history that holds five of them as repeats. Those are no
-two of one pair and spread over the whole session, so that the noise floor includes what drifts in
-it; in judging a pair its own captures are left out of the history. More than one alarm exits 1.
+`--only same`: pairs of captures of one program, each capture a training of its own, one after the
+other. They are of four kinds in turn: alike; 25 against 60 kept steps; beside a neighbour that is
+busier from capture to capture; beside one that gets busier within the capture. Each pair is judged
+without a history (also the other way round: which side comes first is chance) and with one of five
+repeats, captures of their own spread over the session, so that the noise floor holds what drifts in
+it; then three pairs at a time. More than one alarm (fail or likely_fail) in 20 verdicts exits 1.
+
+`--only changed`: the program with `mlp_up` of block_0 slowed by `--size` products more, in turn
+with the one without, in windows of 50 steps: before, after, after, before, ... After each pair the
+pairs so far are judged as pairs, as looks after each pair, and as captures that are no pairs, with
+what the planner asks for. A pass exits 1.
 """
 
 from __future__ import annotations
@@ -14,109 +21,284 @@ import statistics
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from demo_captures import take_capture
+from real_captures import Neighbour, summary_of
 
-from marin_profile import load_summary, summarize
 from marin_profile.history.record import record_of
 from marin_profile.history.store import append
 from marin_profile.schema import ProfileSummary
 from marin_profile.tracking import track
-from marin_profile.verdict import Assessment
+from marin_profile.verdict import Assessment, assess
+from marin_profile.verdict.rules import FAIL, INCONCLUSIVE, LIKELY_FAIL, PASS, WARN
 
 REPEATS = 5
-MOST_ALARMS = 1
+VERDICTS_PER_ALARM = 20
 LABEL, COMMIT = "demo", "unchanged"
-STATUSES = ("pass", "warn", "fail", "inconclusive")
+LONG_STEPS = 60
+SHORT_STEPS = 25
+CHANGED_STEPS = 50  # a busy machine makes shorter windows vary by more than the change
+ALARMS = (FAIL, LIKELY_FAIL)
+STEP_CHECKS = ("mean_step_time", "step_time")
+AT_A_TIME = 3
+SIZE = 5  # a step about 10 % longer
+SLOWER = "--model.slow_region_repeats"
+STATUSES = (PASS, WARN, LIKELY_FAIL, FAIL, INCONCLUSIVE)
+ALIKE, UNEQUAL, BUSIER, WITHIN = "alike", "25 / 60 steps", "busier each", "busier within"
+KINDS = (ALIKE, UNEQUAL, BUSIER, ALIKE, WITHIN)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--captures", type=int, default=40)
+    parser.add_argument("--only", choices=("same", "changed"))
+    parser.add_argument("--pairs", type=int, default=20, help="of each part")
+    parser.add_argument("--size", type=int, default=SIZE, help="of the change")
     parser.add_argument("--keep", type=Path, help="keep the captures here; go on with those there")
 
 
 def bench_repeats(options: argparse.Namespace) -> None:
-    if options.captures < 2 * REPEATS or options.captures % 2:
-        sys.exit(f"--captures must be even and at least {2 * REPEATS}")
     if options.keep is not None:
-        _bench(options.keep, options.captures)
+        _bench(options.keep, options)
         return
     with tempfile.TemporaryDirectory() as folder:
-        _bench(Path(folder), options.captures)
+        _bench(Path(folder), options)
 
 
-def repeats_of(captures: int) -> list[int]:
-    """Which captures the history holds: the first of a pair, of pairs as far apart as can be."""
-    pairs = captures // 2
-    return [2 * round(at * (pairs - 1) / (REPEATS - 1)) for at in range(REPEATS)]
+def _bench(folder: Path, options: argparse.Namespace) -> None:
+    wrong = []
+    if options.only != "changed":
+        wrong += same(folder / "same", options.pairs)
+    if options.only != "same":
+        wrong += changed(folder / "changed", options.pairs, options.size)
+    if wrong:
+        sys.exit("\n".join(wrong))
 
 
-def _bench(folder: Path, captures: int) -> None:
-    summaries = [_summary(folder / f"{at + 1:02}", at, captures) for at in range(captures)]
+@dataclass(frozen=True)
+class Capture:
+    steps: int = SHORT_STEPS
+    neighbour: Neighbour | None = None
+
+
+def captures_of(pair: int, pairs: int) -> tuple[str, Capture, Capture]:
+    """The kind of a pair of one program, and its captures."""
+    kind = KINDS[pair % len(KINDS)]
+    turn = pair // len(KINDS)
+    if kind == UNEQUAL:
+        long, short = Capture(steps=LONG_STEPS), Capture()
+        return (kind, short, long) if turn % 2 else (kind, long, short)
+    if kind == BUSIER:
+        last = 2 * -(-pairs // len(KINDS)) - 1
+        one, two = ((2 * turn + second) / last for second in (0, 1))
+        return (
+            kind,
+            Capture(neighbour=Neighbour(one, one)),
+            Capture(neighbour=Neighbour(two, two)),
+        )
+    if kind == WITHIN:
+        busy = Capture(neighbour=Neighbour(0.0, 1.0))
+        return kind, busy, busy
+    return kind, Capture(), Capture()
+
+
+# --- one program against itself ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pair:
+    kind: str
+    before: ProfileSummary
+    after: ProfileSummary
+
+
+def same(folder: Path, pairs: int) -> list[str]:
+    """Take the captures and judge them; what is wrong."""
+    taken, repeats = _same_program(folder, pairs)
     history = folder / "history.jsonl"
     history.unlink(missing_ok=True)
-    repeats = repeats_of(captures)
-    for at in repeats:
-        append(str(history), record_of(summaries[at], label=LABEL, git_sha=COMMIT))
+    for repeat in repeats:
+        append(str(history), record_of(repeat, label=LABEL, git_sha=COMMIT))
+    alone = [track([one.before], [one.after]).assessment for one in taken]
+    known = [
+        track([one.before], [one.after], history=str(history), label=LABEL).assessment
+        for one in taken
+    ]
     print(
-        f"{'pair':>7} {'before ms':>9} {'after ms':>9} {'change':>8} {'95 % interval':>19}  "
-        f"{'status':24} without the history"
+        f"{'pair':>4} {'kind':13} {'before ms':>9} {'after ms':>9} {'change':>7}  "
+        f"{'without a history':32} with one of {REPEATS} repeats"
     )
-    verdicts = []
-    for at in range(0, captures, 2):
-        sides = ([summaries[at]], [summaries[at + 1]])
-        with_history = track(*sides, history=str(history), label=LABEL).assessment
-        alone = track(*sides).assessment
-        verdicts.append((with_history, alone))
-        print(_line(at, with_history, alone))
-    for title, column in (("with the history", 0), ("without", 1)):
-        counts = Counter(pair[column].status for pair in verdicts)
+    for at, (pair, one, two) in enumerate(zip(taken, alone, known, strict=True), start=1):
+        print(f"{at:>4} {pair.kind:13} {_change(one)}  {_judged(one):32} {_judged(two)}")
+    turned = [track([one.after], [one.before]).assessment for one in taken]
+    groups = [taken[at : at + AT_A_TIME] for at in range(0, pairs - AT_A_TIME + 1, AT_A_TIME)]
+    print(f"{AT_A_TIME} pairs at a time: as captures; as pairs")
+    as_captures, as_pairs = [], []
+    for at, group in enumerate(groups):
+        sides = [one.before for one in group], [one.after for one in group]
+        as_captures.append(assess(*sides))
+        as_pairs.append(track(*sides, pair=True).assessment)
+        first = AT_A_TIME * at + 1
+        print(
+            f"{f'{first} to {first + AT_A_TIME - 1}':>18} {_change(as_captures[-1])}  "
+            f"{_judged(as_captures[-1]):32} {_judged(as_pairs[-1])}"
+        )
+    _spreads(taken, repeats)
+    wrong = []
+    for title, verdicts in (
+        ("without a history", alone),
+        ("without a history, in both orders", [*alone, *turned]),
+        (f"with one of {REPEATS} repeats", known),
+        (f"{AT_A_TIME} against {AT_A_TIME} captures", as_captures),
+        (f"{AT_A_TIME} pairs", as_pairs),
+    ):
+        counts = Counter(one.status for one in verdicts)
+        alarms = sum(counts[status] for status in ALARMS)
         listed = ", ".join(f"{status} {counts[status]}" for status in STATUSES)
-        print(f"{title}: {counts['fail']} alarms in {len(verdicts)} pairs ({listed})")
-    logs = [math.log(_median(summary)) for summary in summaries]
-    named = ", ".join(str(at + 1) for at in repeats)
+        print(f"{title}: {alarms} alarms in {len(verdicts)} ({listed})")
+        if alarms > max(1.0, len(verdicts) / VERDICTS_PER_ALARM):
+            wrong.append(f"{title}: {alarms} alarms, where nothing changed")
+    return wrong
+
+
+def _same_program(folder: Path, pairs: int) -> tuple[list[Pair], list[ProfileSummary]]:
+    """The pairs, and the repeats: as far as may be one in the middle of each fifth of the pairs."""
+    taken: list[Pair] = []
+    repeats: list[ProfileSummary] = []
+    for pair in range(pairs):
+        while len(repeats) < REPEATS and 2 * REPEATS * pair >= (2 * len(repeats) + 1) * pairs:
+            repeats.append(summary_of(folder / f"repeat_{len(repeats) + 1}"))
+        kind, *both = captures_of(pair, pairs)
+        before, after = (
+            summary_of(
+                folder / f"{pair + 1:02}_{side}",
+                kept_steps=capture.steps,
+                neighbour=capture.neighbour,
+            )
+            for side, capture in zip(("before", "after"), both, strict=True)
+        )
+        taken.append(Pair(kind, before, after))
+    while len(repeats) < REPEATS:
+        repeats.append(summary_of(folder / f"repeat_{len(repeats) + 1}"))
+    return taken, repeats
+
+
+def _spreads(taken: Sequence[Pair], repeats: Sequence[ProfileSummary]) -> None:
+    sides = [summary for one in taken for summary in (one.before, one.after)]
+    within = [statistics.stdev(map(math.log, _periods(one))) for one in [*sides, *repeats]]
     print(
-        f"between runs, standard deviation of log median step times: all {captures} "
-        f"{_spread(logs)}, the {REPEATS} repeats (captures {named}) "
-        f"{_spread([logs[at] for at in repeats])}"
+        f"log step times within a capture, standard deviation: median "
+        f"{100 * statistics.median(within):.1f} %, {100 * min(within):.1f} to "
+        f"{100 * max(within):.1f} %"
     )
-    within = [statistics.stdev(_log_periods(summary)) for summary in summaries]
-    print(f"within runs, of log step times: median {100 * statistics.median(within):.1f} %")
-    alarms = sum(pair[0].status == "fail" for pair in verdicts)
-    if alarms > MOST_ALARMS:
-        sys.exit(f"{alarms} alarms, where nothing changed; at most {MOST_ALARMS} is expected")
+    for title, captures in (
+        ("all", sides),
+        *((kind, _of_kind(taken, kind)) for kind in dict.fromkeys(KINDS)),
+        ("repeats", repeats),
+    ):
+        print(
+            f"log mean step times between captures, {title} ({len(captures)}): "
+            f"{_percent([_log_mean(one) for one in captures])}"
+        )
+    print(
+        "differences within a pair, over the square root of 2: "
+        f"{_percent([_difference(one.before, one.after) for one in taken], 2**-0.5)}"
+    )
 
 
-def _summary(folder: Path, at: int, captures: int) -> ProfileSummary:
-    kept = folder / "profile_summary.json"
-    profiles = take_capture(folder)
-    if not kept.exists():
-        kept.write_text(summarize(str(profiles)).to_json())
-    print(f"capture {at + 1} of {captures}", file=sys.stderr, flush=True)
-    return load_summary(str(kept))
+def _of_kind(taken: Sequence[Pair], kind: str) -> list[ProfileSummary]:
+    return [side for one in taken if one.kind == kind for side in (one.before, one.after)]
 
 
-def _line(at: int, judged: Assessment, alone: Assessment) -> str:
-    before, after = (side.step_time or math.nan for side in (judged.before, judged.after))
+# --- a slower program --------------------------------------------------------------------------
+
+
+def changed(folder: Path, pairs: int, size: int) -> list[str]:
+    """Take the captures and judge them after each pair; what is wrong."""
+    before: list[ProfileSummary] = []
+    after: list[ProfileSummary] = []
+    for pair in range(pairs):
+        order = ("before", "after") if pair % 2 == 0 else ("after", "before")
+        for side in order:
+            flags = (SLOWER, str(size)) if side == "after" else ()
+            made = summary_of(folder / f"{pair + 1:02}_{side}", *flags, kept_steps=CHANGED_STEPS)
+            (after if side == "after" else before).append(made)
+    designs: dict[str, Callable[[int], Assessment]] = {
+        "--pair": lambda count: track(before[:count], after[:count], pair=True).assessment,
+        "--sequential": lambda count: (
+            track(before[:count], after[:count], sequential=True).assessment
+        ),
+        "no pairs": lambda count: assess(before[:count], after[:count]),
+    }
+    counts = range(AT_A_TIME, pairs + 1)
+    print(f"{'pairs':>5} {'before ms':>9} {'after ms':>9} {'change':>7}  ", end="")
+    print(" ".join(f"{title:>38}" for title in designs), " and in all needed")
+    judged = {title: [judge(count) for count in counts] for title, judge in designs.items()}
+    for at, count in enumerate(counts):
+        row = [verdicts[at] for verdicts in judged.values()]
+        shown = " ".join(f"{f'{_judged(one)} {_needed(one)}':>38}" for one in row)
+        print(f"{count:>5} {_change(row[0])}  {shown}")
+    for title, verdicts in judged.items():
+        settled = next((at for at, one in enumerate(verdicts) if _is_settled(one)), None)
+        first = "settled by none" if settled is None else f"settles after {counts[settled]}"
+        status = "" if settled is None else f" ({verdicts[settled].status})"
+        print(
+            f"{title}: after {AT_A_TIME} asks for {_needed(verdicts[0])}; {first}{status}; "
+            f"after {pairs} {verdicts[-1].status}"
+        )
+    differences = [_difference(*pair) for pair in zip(before, after, strict=True)]
+    spreads = [_percent([_log_mean(one) for one in side]) for side in (before, after)]
+    print(
+        f"log mean step times between captures: before {spreads[0]}, after {spreads[1]}; "
+        f"differences within a pair, over the square root of 2: {_percent(differences, 2**-0.5)}"
+    )
+    return [
+        f"{title}: a pass after {count} pairs, where the step is longer"
+        for title, verdicts in judged.items()
+        for count, one in zip(counts, verdicts, strict=True)
+        if one.status == PASS
+    ]
+
+
+def _is_settled(judged: Assessment) -> bool:
+    """Other checks may warn while it is open how long the step became."""
+    steps = [row.result for row in judged.checks if row.check in STEP_CHECKS]
+    return judged.status in (PASS, FAIL) or WARN in steps
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def _change(judged: Assessment) -> str:
+    """Of the mean step."""
+    before, after = (side.mean_step_time or math.nan for side in (judged.before, judged.after))
+    return f"{before / 1e3:9.1f} {after / 1e3:9.1f} {100 * (after / before - 1):+6.1f}%"
+
+
+def _judged(judged: Assessment) -> str:
     low, high = judged.interval_pct or (math.nan, math.nan)
-    status = f"{judged.status} ({judged.confidence})"
-    return (
-        f"{f'{at + 1}-{at + 2}':>7} {before / 1e3:9.1f} {after / 1e3:9.1f} "
-        f"{judged.change_pct:+7.1f}% {low:+8.1f}%{high:+9.1f}%  "
-        f"{status:24} {alone.status} ({alone.confidence})"
-    )
+    return f"{judged.status:12} {low:+6.1f} to {high:+6.1f}%"
 
 
-def _median(summary: ProfileSummary) -> float:
-    median = record_of(summary).median
-    assert median is not None, "the demo's captures have steps"
-    return median
+def _needed(judged: Assessment) -> str:
+    if judged.needed is None:
+        return "-"
+    count = judged.needed.captures_per_side
+    return "none" if count is None else str(count)
 
 
-def _log_periods(summary: ProfileSummary) -> list[float]:
-    return [math.log(step.period) for step in summary.step_time.steps if step.kept and step.period]
+def _difference(before: ProfileSummary, after: ProfileSummary) -> float:
+    return _log_mean(after) - _log_mean(before)
 
 
-def _spread(logs: list[float]) -> str:
-    return f"{100 * statistics.stdev(logs):.1f} %"
+def _log_mean(summary: ProfileSummary) -> float:
+    return math.log(statistics.fmean(_periods(summary)))
+
+
+def _periods(summary: ProfileSummary) -> list[float]:
+    return [step.period for step in summary.step_time.steps if step.kept and step.period]
+
+
+def _percent(logs: Sequence[float], scale: float = 1.0) -> str:
+    """Their standard deviation."""
+    return f"{100 * scale * statistics.stdev(logs):.1f} %"
