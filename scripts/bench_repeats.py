@@ -43,7 +43,7 @@ CHANGED_STEPS = 50  # a busy machine makes shorter windows vary by more than the
 ALARMS = (FAIL, LIKELY_FAIL)
 STEP_CHECKS = ("mean_step_time", "step_time")
 AT_A_TIME = 3
-SIZE = 5  # a step about 10 % longer
+SIZE = 3  # a step about 10 % longer
 SLOWER = "--model.slow_region_repeats"
 STATUSES = (PASS, WARN, LIKELY_FAIL, FAIL, INCONCLUSIVE)
 ALIKE, UNEQUAL, BUSIER, WITHIN = "alike", "25 / 60 steps", "busier each", "busier within"
@@ -70,7 +70,7 @@ def _bench(folder: Path, options: argparse.Namespace) -> None:
     if options.only != "changed":
         wrong += same(folder / "same", options.pairs)
     if options.only != "same":
-        wrong += changed(folder / "changed", options.pairs, options.size)
+        wrong += changed(folder / f"changed_by_{options.size}", options.pairs, options.size)
     if wrong:
         sys.exit("\n".join(wrong))
 
@@ -231,12 +231,12 @@ def changed(folder: Path, pairs: int, size: int) -> list[str]:
         "no pairs": lambda count: assess(before[:count], after[:count]),
     }
     counts = range(AT_A_TIME, pairs + 1)
-    print(f"{'pairs':>5} {'before ms':>9} {'after ms':>9} {'change':>7}  ", end="")
-    print(" ".join(f"{title:>38}" for title in designs), " and in all needed")
+    titles = " ".join(f"{title:37}" for title in designs)
+    print(f"{'pairs':>5} {'before ms':>9} {'after ms':>9} {'change':>7}  {titles}  (needed last)")
     judged = {title: [judge(count) for count in counts] for title, judge in designs.items()}
     for at, count in enumerate(counts):
         row = [verdicts[at] for verdicts in judged.values()]
-        shown = " ".join(f"{f'{_judged(one)} {_needed(one)}':>38}" for one in row)
+        shown = " ".join(f"{f'{_judged(one)} {_needed(one):>4}':37}" for one in row)
         print(f"{count:>5} {_change(row[0])}  {shown}")
     for title, verdicts in judged.items():
         settled = next((at for at, one in enumerate(verdicts) if _is_settled(one)), None)
@@ -277,7 +277,7 @@ def _change(judged: Assessment) -> str:
 
 def _judged(judged: Assessment) -> str:
     low, high = judged.interval_pct or (math.nan, math.nan)
-    return f"{judged.status:12} {low:+6.1f} to {high:+6.1f}%"
+    return f"{judged.status:12} {low:+6.1f} to {high:+7.1f}%"
 
 
 def _needed(judged: Assessment) -> str:
