@@ -4,7 +4,7 @@ Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py sequential [--runs 100000] [--seed 1]
        python scripts/bench.py callback [--captures 4]
-       python scripts/bench.py repeats [--only {same,changed}] [--pairs 20] [--size 3] [--keep DIR]
+       python scripts/bench.py repeats [--only {same,changed}] [--pairs 20] [--size 4] [--keep DIR]
 
 `verdict` is described in bench_verdict.py, and so on. `summarize`, here, gives wall seconds, peak
 RSS and ratios within one run. Its inputs repeat the real TPU v6e capture
