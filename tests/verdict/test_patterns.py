@@ -205,3 +205,12 @@ def test_shares_by_counting(combs: list[tuple[int, int]]) -> None:
             counts[first] += 1
     expected = [count / 240 for count in counts]
     assert shares([Comb(*one) for one in combs]) == pytest.approx(expected)
+
+
+def test_no_cycle_is_longer_than_a_thousand_steps() -> None:
+    """A window of 12,000 steps holds each a dozen times."""
+    values = np.random.default_rng(1).standard_normal(12_000) * 0.01
+    for every, found in ((1000, [1000]), (1001, [])):
+        slow = np.where(np.arange(12_000) % every == 7, values + 1.0, values)
+        combs = find_combs(slow, np.arange(12_000))
+        assert [comb.every for comb in combs if comb.every > 500] == found

@@ -23,6 +23,7 @@ from marin_profile.verdict.student import Floats, two_sided_p
 LEAST_CYCLES = 4
 LEAST_OTHERS = 6  # steps outside the comb, which the error of the rest stands on
 MOST_COMBS = 3
+LONGEST_CYCLE = 1000  # steps; longer windows would take seconds
 CHANCE = 0.1
 
 Integers = NDArray[np.int64]
@@ -87,7 +88,7 @@ def _clearest(values: Floats, numbers: Integers) -> Comb | None:
     if count < 2 * LEAST_CYCLES or not ranks.any():
         return None
     tried, best, comb = 0, 0.0, None
-    for every in range(2, count // LEAST_CYCLES + 1):
+    for every in range(2, min(count // LEAST_CYCLES, LONGEST_CYCLE) + 1):
         scores = _rank_scores(ranks, numbers % every, every)
         phase = _extreme(scores)
         tried += every
