@@ -22,6 +22,19 @@ def test_of_impossible_ops_the_longest_is_the_example():
     assert found.startswith("3 ops would exceed the device's peaks (for example dot.2): ")
 
 
+def test_a_clock_conflict_of_part_of_a_millisecond():
+    """The ops begin 1.5 ms before their launch."""
+    space = Space()
+    space.host().call("Execute", 2_500, 1, run_id=1)
+    space.tpu(0).module("jit_f(1)", 1_000, 50, run_id=1).op("dot.1", 1_000, 50)
+    (found,) = [
+        note
+        for note in summary_of(space.analyse()).trace_overview.quality_warnings
+        if "Clock conflict" in note
+    ]
+    assert found.endswith("cannot be compared to better than 1.500 ms.")
+
+
 def test_of_ops_without_hlo_the_longest_100_are_listed():
     space = Space()
     gpu = space.gpu(0)

@@ -275,6 +275,7 @@ def test_older_bases(tmp_path, mode):
     assert breakdown.duration_basis.startswith("exclusive_duration_")
     assert breakdown.basis == "capture"
     assert breakdown.communication.total_duration == 80.0
+    assert (breakdown.host.total_duration, breakdown.other.total_duration) == (0.0, 0.0)
 
 
 # --- hosts and files ---------------------------------------------------------------------------
