@@ -358,6 +358,7 @@ def test_an_async_update_that_names_no_update_goes_where_its_result_is():
         ("slice-start.1", f"(({HOST}, {MAIN}), {MAIN}, u32[])", "host_to_device"),
         ("dynamic-slice-start.1", f"(({HOST}, s32[]), {MAIN})", "host_to_device"),
         ("dynamic-update-slice-start.1", f"(({MAIN}, {ON_CHIP}), {MAIN})", "on_chip"),
+        ("dynamic-update-slice-start.1", f"(({ON_CHIP}, {MAIN}), {MAIN})", "device_to_device"),
         ("dynamic-update-slice-start.1", f"({MAIN}, {HOST}, u32[])", "device_to_host"),
         ("copy-start.1", f"({HOST}, {MAIN})", "device_to_host"),
         ("copy-start.1", f"({HOST})", "unknown_transfer"),
