@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from builders_verdict import noisy
+from marin_profile.verdict import estimate
 from marin_profile.verdict.estimate import (
     ChangeEstimate,
     Design,
@@ -264,6 +265,14 @@ def test_pairs_of_captures() -> None:
 
 def drifting(seed: int, steps: int, by: float = 0.1) -> list[float]:
     return [one * (1 + by * at / steps) for at, one in enumerate(noisy(seed, steps))]
+
+
+def test_few_independent_steps_cannot_be_relied_on() -> None:
+    """25 steps of phi 0.8 are worth 2.8, of phi 0.75 3.6; the limit is 3.3."""
+    steps = np.array([1.0, -1.0] * 12 + [0.0])
+    assert estimate._drifts([steps], 0.8)
+    assert not estimate._drifts([steps], 0.75)
+    assert not estimate._drifts([steps[:23]], 0.8)  # too short to tell
 
 
 def test_steps_that_drift() -> None:

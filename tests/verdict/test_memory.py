@@ -73,3 +73,8 @@ def test_of_independent_steps_the_waves_show_the_variance_of_one() -> None:
     noise = np.random.default_rng(1).standard_normal((2000, 30))
     found = [slow_variance(one - one.mean()) for one in noise]
     assert float(np.mean(found)) == pytest.approx(1.0, abs=0.05)
+
+
+def test_independent_steps_are_not_whole() -> None:
+    assert independent_steps(0.5, 10) == pytest.approx(10 / 3)
+    assert independent_steps(0.0, 10) == 10.0

@@ -30,14 +30,15 @@ def test_a_quantile_is_interpolated() -> None:
     assert math.exp(log_quantile(np.array([4.0, 1.0, 2.0, 3.0]), 0.9)) == pytest.approx(3.7)
 
 
+@pytest.mark.parametrize("steps", [16, 25])
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("phi", [0.0, 0.5])
-def test_the_variance_of_a_quantile(probability: float, phi: float) -> None:
-    values = noisy(3, 16)
+def test_the_variance_of_a_quantile(probability: float, phi: float, steps: int) -> None:
+    values = noisy(3, steps)
     found = log_quantile_variance(np.array(values), probability, phi)
     expected = maritz_jarrett_by_hand(np.log(values).tolist(), probability)
-    assert found.value == pytest.approx(expected * mean_variance_factor(phi, 16), rel=1e-4)
-    assert found.degrees_of_freedom == pytest.approx(15 * (1 - phi) / (1 + phi))
+    assert found.value == pytest.approx(expected * mean_variance_factor(phi, steps), rel=1e-4)
+    assert found.degrees_of_freedom == pytest.approx((steps - 1) * (1 - phi) / (1 + phi))
 
 
 def test_the_variance_of_a_mean() -> None:

@@ -85,7 +85,7 @@ def best_phase(values: Floats, numbers: Integers, every: int) -> Comb:
 def _clearest(values: Floats, numbers: Integers) -> Comb | None:
     count = len(values)
     ranks = _ranks(values)
-    if count < 2 * LEAST_CYCLES or not ranks.any():
+    if not ranks.any():
         return None
     tried, best, comb = 0, 0.0, None
     for every in range(2, min(count // LEAST_CYCLES, LONGEST_CYCLE) + 1):
