@@ -201,9 +201,22 @@ PIECE = st.tuples(
 )
 
 
+def test_many_at_once_against_the_plain_oracle():
+    """Up to 60 in flight at an instant, which come in any order."""
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        starts, lengths = rng.integers(0, 20, 60), rng.integers(1, 100, 60)
+        terms, ranks, begins = (rng.integers(0, 4, 60) for _ in range(3))
+        check(list(zip(*map(list, (starts, lengths, terms, ranks, begins)), strict=True)))
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PIECE, max_size=60))
 def test_against_the_plain_oracle(raw):
+    check(raw)
+
+
+def check(raw):
     raw.sort()
     # No two alike: equal ops may own for each other.
     pieces = [(s, d, term, 100 * rank + i, op) for i, (s, d, term, rank, op) in enumerate(raw)]

@@ -264,6 +264,12 @@ def test_below_half_the_time_nothing_is_said_of_the_whole(known_time, is_covered
     assert found.coverage == known_time / 10
 
 
+def test_rates_of_the_whole_are_of_the_time_with_known_costs():
+    """700 flops in 8 ps; 30 bytes in 8 ps are 3,750 GB/s, in 7 ps 4,285.7."""
+    assert (work().tflops, work().gbps) == (87.5, 3750.0)
+    assert work(known_time=7).gbps == pytest.approx(30_000 / 7)
+
+
 def test_of_no_time_nothing_is_said():
     assert not Work().is_covered
     assert (Work().tflops, Work().gbps, Work().bound_by(PEAKS)) == (None, None, None)

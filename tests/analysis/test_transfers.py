@@ -194,6 +194,12 @@ def test_hosts_add_up_and_a_size_that_one_does_not_know_is_unknown():
     assert merge_transfers([blind, known])[0].payload is None
     infeed = TransferTotals("infeed", 1, 5, 5, 9, None)
     assert [row.kind for row in merge_transfers([known, infeed])] == ["infeed", "on_chip"]
+    # Of waits as long the longer spans stand first, then names.
+    longer = TransferTotals("outfeed", 1, 11, 7, 3, None)
+    same = TransferTotals("infeed", 1, 10, 7, 3, None)
+    assert [row.kind for row in merge_transfers([same, known, longer])] == [
+        "outfeed", "infeed", "on_chip",
+    ]  # fmt: skip
 
 
 def test_infeeds_have_the_bytes_of_their_result():
