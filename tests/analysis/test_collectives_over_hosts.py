@@ -596,6 +596,21 @@ def test_of_pairs_the_wire_time_is_an_upper_bound_and_the_done_waits():
     assert found.payload == 4 * 1600
 
 
+def test_a_done_without_a_shape_takes_the_bytes_of_its_start():
+    """The done's text was cut before its shape; the start gathers 1,600 bytes."""
+    space = Space()
+    groups = "replica_groups={{0,1}}"
+    text = f"%all-gather-start.1 = (f32[200]{{0}}, f32[400]{{0}}) all-gather-start(%p), {groups}"
+    done = "%all-gather-done.1 = all-gather-done(%all-gather-start.1)"
+    for ordinal in range(2):
+        tpu = space.tpu(ordinal)
+        tpu.op("all-gather-start.1", 100, 1, long_name=text)
+        tpu.op("all-gather-done.1", 101, 20, long_name=done)
+    found = row(space)
+    assert (found.kind, found.count, found.instances) == ("all-gather", 2, 1)
+    assert found.payload == 2 * 1600
+
+
 def test_a_pair_that_the_window_cut_is_no_wire_time():
     """The second device's window opens between start and done."""
     space = Space()
