@@ -201,6 +201,16 @@ PIECE = st.tuples(
 )
 
 
+def test_one_that_comes_late_and_goes_before_older_ones():
+    """Thirteen in flight, which rise and sink past each other."""
+    check([
+        (0, 43, 0, 3, 0), (7, 59, 1, 6, 0), (12, 49, 0, 22, 0), (12, 51, 1, 7, 0),
+        (15, 51, 1, 14, 0), (16, 17, 1, 15, 0), (16, 33, 0, 16, 0), (17, 13, 1, 13, 0),
+        (17, 57, 1, 11, 0), (21, 45, 1, 23, 0), (21, 58, 1, 10, 0), (23, 5, 1, 29, 0),
+        (27, 58, 1, 5, 0),
+    ])  # fmt: skip
+
+
 def test_many_at_once_against_the_plain_oracle():
     """Up to 60 in flight at an instant, which come in any order."""
     rng = np.random.default_rng(1)
