@@ -93,14 +93,12 @@ def _as_judged(
 def _judged_alike(comparison: Comparison, tracked: Tracked) -> Comparison:
     """Whether the step changed is the verdict's to say: it blocks on what comes back, and knows the
     history."""
-    mean = next((row for row in tracked.assessment.checks if row.check == "mean_step_time"), None)
+    mean = tracked.assessment.check("mean_step_time")
     target = comparison.target
-    if target is None or mean is None or mean.lower_bound is None or mean.upper_bound is None:
+    if target is None or mean is None or mean.interval is None:
         return comparison
-    is_told = mean.lower_bound > 0 or mean.upper_bound < 0
-    return comparison.model_copy(
-        update={"target": target.model_copy(update={"noise": not is_told})}
-    )
+    judged = target.model_copy(update={"noise": not mean.is_certain})
+    return comparison.model_copy(update={"target": judged})
 
 
 def bundle_folder(named: str) -> Path:

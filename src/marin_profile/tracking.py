@@ -45,6 +45,11 @@ class Tracked:
     pairs: tuple[tuple[int, int], ...] = ()
 
     @property
+    def said(self) -> tuple[str, ...]:
+        """What to tell whoever asked, the verdict first."""
+        return (self.assessment.sentence, *self.history_notes, *self.notes)
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         return (*self.blocking, *self.notes)
 

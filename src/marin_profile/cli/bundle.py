@@ -84,8 +84,8 @@ def command(
     """Write the answer to "what did my change do?" into one folder.
 
     It holds summaries and reports of both sides, compare.json, track.json, a manifest, and
-    compare_report.md, which leads with the answer. Of several captures a side, all are judged, and
-    the one with the median step time is compared op by op. Exit code 0: pass, warn or
+    compare_report.md, which leads with the answer. Of several captures a side, all are judged
+    and compared. Exit code 0: pass, warn or
     likely fail; 1: fail or inconclusive; 7: likely fail, with --fail-on-likely.
     """
     from marin_profile.cli.inputs import Input, Wandb
@@ -120,7 +120,7 @@ def command(
         sequential=sequential,
     )
     tracked = made.tracked
-    for line in (tracked.assessment.sentence, *tracked.history_notes, *tracked.notes):
+    for line in tracked.said:
         note(line)
     write_bundle(made.files, output_dir)
     keep(history, after, tracked.assessment, stamp=stamp, commit=commit, no_append=no_append)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from marin_profile.base.errors import UsageError
-from marin_profile.base.text import plural
-from marin_profile.cli.judging import commit_option, now
+from marin_profile.cli.judging import commit_option, note_appended, now
 from marin_profile.cli.options import Verb, emit, note, output_option
 
 if TYPE_CHECKING:
@@ -109,8 +108,7 @@ def _add(
     loaded = [load_summary(path) for path in paths]
     when = now() if stamp else None
     count = add(target, loaded, label=label, git_sha=commit, recorded_at_utc=when)
-    already = f"; {len(loaded) - count:,} were there" if count < len(loaded) else ""
-    note(f"{target}: {plural(count, 'capture')} appended{already}.")
+    note_appended(target, count, len(loaded))
 
 
 def _rendered(found: Findings, tail: int, output: str) -> str:

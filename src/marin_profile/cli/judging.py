@@ -117,8 +117,13 @@ def keep(
 
     when = now() if stamp else None
     added = record(history, after, assessment, git_sha=commit, recorded_at_utc=when)
-    already = f"; {len(after) - added:,} were there" if added < len(after) else ""
-    note(f"{history}: {plural(added, 'capture')} after the change appended{already}.")
+    note_appended(history, added, len(after), " after the change")
+
+
+def note_appended(history: str, added: int, given: int, which: str = "") -> None:
+    """How many of the captures given the history took, and how many it had."""
+    already = f"; {given - added:,} were there" if added < given else ""
+    note(f"{history}: {plural(added, 'capture')}{which} appended{already}.")
 
 
 def now() -> str:

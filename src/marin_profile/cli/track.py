@@ -61,7 +61,7 @@ def command(
         pair=pair,
         sequential=sequential,
     )
-    for line in (tracked.assessment.sentence, *tracked.history_notes, *tracked.notes):
+    for line in tracked.said:
         note(line)
     emit(tracked.assessment.to_json(), output)
     keep(history, two, tracked.assessment, stamp=stamp, commit=commit, no_append=no_append)

@@ -48,7 +48,7 @@ def render_change(
 
 def _reconciled(assessment: Assessment, comparison: Comparison) -> str:
     """Why the verdict's change of the mean is another than that of the windows."""
-    mean = next((row for row in assessment.checks if row.check == "mean_step_time"), None)
+    mean = assessment.check("mean_step_time")
     target = comparison.target
     if mean is None or mean.change is None or target is None or target.relative is None:
         return ""

@@ -125,13 +125,14 @@ def _judge(
             needed=planning.more_than_nothing(),
         )
     several = min(map(len, sides)) > 1
+    settles = not change.drifts or floors.mean is not None
     threshold = thresholds.max_step_median_regression_pct
     mean, mean_bounds = step_check(
         "mean_step_time",
         change.mean,
         threshold,
         confirmed=several or floors.mean is not None,
-        settles=not change.drifts or floors.mean is not None,
+        settles=settles,
     )
     typical, typical_bounds = step_check(
         "step_time",
@@ -142,7 +143,6 @@ def _judge(
     )
     others = other_checks(sides, change, thresholds, design=design, noise=floors.typical)
     checks = [mean, typical, *others]
-    settles = not change.drifts or floors.mean is not None
     status = status_of(
         (mean.result, typical.result), [row.result for row in others], settles=settles
     )

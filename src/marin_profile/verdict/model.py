@@ -81,6 +81,11 @@ class Check(Record):
     degrees_of_freedom: float | None = None
     reason: str | None = None
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether a one-sided bound leaves out 0: certainly more, or certainly less."""
+        return (self.lower_bound or 0.0) > 0 or (self.upper_bound or 0.0) < 0
+
 
 class DecileShift(Record):
     """How a decile of the step time moved: which steps became slower, short or long ones. Times are
@@ -150,6 +155,10 @@ class Assessment(Record):
     deciles: tuple[DecileShift, ...] = ()
     thresholds: Thresholds = Field(default_factory=Thresholds)
     label: str | None = None
+
+    def check(self, name: CheckName) -> Check | None:
+        """None where nothing was judged."""
+        return next((row for row in self.checks if row.check == name), None)
 
     def to_json(self) -> str:
         return canonical_json(self.model_dump(mode="python", by_alias=True))

@@ -84,7 +84,7 @@ def _disagree(leading: Check, other: Check) -> bool:
 def _step(row: Check, size: str) -> str:
     change, low, high, _ = _figures(row)
     interval = f"(95 % interval {low} % to {high} %; {size})"
-    if _is_certain(row):
+    if row.is_certain:
         word = "slower" if (row.change or 0.0) > 0 else "faster"
         return f"the {NAMES[row.check]} is {change.lstrip('+-')} % {word} {interval}"
     return f"the {NAMES[row.check]} changed by an estimated {change} % {interval}"
@@ -95,10 +95,6 @@ def _beside(row: Check) -> str:
     if row.interval is None:
         return f"the {NAMES[row.check]} changed by an estimated {change} %"
     return f"the {NAMES[row.check]} changed by {change} % ({low} % to {high} %)"
-
-
-def _is_certain(row: Check) -> bool:
-    return (row.lower_bound or 0.0) > 0 or (row.upper_bound or 0.0) < 0
 
 
 def _standing(row: Check) -> str:
