@@ -28,7 +28,7 @@ START = 40
 # Steps that are not looked at: the first ones compile, a process that counts has to start.
 COMPILING, STARTING = 10, 5
 COUNT = """
-from marin_profile.levanter.worker import yield_to_training
+from marin_profile.profiling.worker import yield_to_training
 yield_to_training()
 while True: pass
 """

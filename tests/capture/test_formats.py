@@ -126,7 +126,7 @@ print(copy.name, copy.read_text())
 """
     assert toy(masked).splitlines()[:2] == ["['alice']", "axxxx.toy XLA Ops xxxxxx.1 0 30"]
     shared = """
-from marin_profile.levanter.hosts import CAPTURE_SUFFIXES
+from marin_profile.profiling.hosts import CAPTURE_SUFFIXES
 assert ".toy" in CAPTURE_SUFFIXES
 from marin_profile.capture.trace_files import LOOKED_FOR
 print(LOOKED_FOR)

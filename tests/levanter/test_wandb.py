@@ -165,9 +165,9 @@ from pathlib import Path
 
 import wandb
 
-from marin_profile.levanter.job import Job, Publish
+from marin_profile.profiling.job import Job, Publish
 from marin_profile.levanter.tracker import log_staged
-from marin_profile.levanter.worker import ingest
+from marin_profile.profiling.worker import ingest
 
 
 class Tracker:

@@ -7,7 +7,7 @@ Seconds are wall times as training takes them; `*_ns` are Unix times of that hos
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -38,6 +38,16 @@ class ProfilerCost:
 
 
 @dataclass(frozen=True)
+class CompileSeconds:
+    """What JAX compiled in one step: programs, seconds, and those found in its cache instead."""
+
+    step: int
+    count: int
+    seconds: float
+    cache_hits: int
+
+
+@dataclass(frozen=True)
 class Judgement:
     """Whether the window stands for the run: its median step against that of `num_steps_outside`
     other steps. None where too little is known."""
@@ -63,6 +73,10 @@ class ProfileContext:
     window: StepSeconds
     outside: StepSeconds
     outside_while_ingesting: StepSeconds
+    compiles: list[CompileSeconds] = field(default_factory=list)
+    """Of the window."""
+    ingested_beside: bool = False
+    """Whether another capture was summarised, beside training, while this one was taken."""
     schema_version: str = CONTEXT_VERSION
 
     def to_json(self) -> bytes:

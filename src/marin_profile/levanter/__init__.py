@@ -1,7 +1,7 @@
 """Profiling a Levanter training: `install(trainer, ProfilerConfig(...))` and train.
 
-Contract: importing this package imports neither jax nor levanter, so that the ingestion process,
-which runs a module of it, stays light; the names below import what they need on first use.
+Contract: importing this package imports neither jax nor levanter; the names below import what they
+need on first use.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from marin_profile.levanter.config import ProfileOptions, ProfilerConfig, Window
+from marin_profile.profiling.config import ProfileOptions, ProfilerConfig, Window
 
 if TYPE_CHECKING:
     from marin_profile.levanter.callback import ProfileCallback, install
-    from marin_profile.levanter.loops import profile_window
+    from marin_profile.profiling.loops import profile_window
 
-_HOMES = {"ProfileCallback": "callback", "install": "callback", "profile_window": "loops"}
+_HOMES = {
+    "ProfileCallback": "levanter.callback",
+    "install": "levanter.callback",
+    "profile_window": "profiling.loops",
+}
 
 __all__ = [
     "ProfileCallback",
@@ -30,4 +34,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"marin_profile.levanter.{_HOMES[name]}"), name)
+    return getattr(import_module(f"marin_profile.{_HOMES[name]}"), name)

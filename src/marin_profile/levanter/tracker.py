@@ -14,13 +14,14 @@ Contract
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from marin_profile.levanter.staging import (
+from marin_profile.profiling.record import Logged
+from marin_profile.profiling.staging import (
     STAGED_FILE,
     STAGING_FOLDER,
     TABLE_COLUMNS,
@@ -38,8 +39,25 @@ from marin_profile.wandb.upload import Upload, log_artifacts
 _PREFIX = "profile/"
 
 
-def log_staged(tracker: Any, *, outputs: Path, run_id: str, seconds: float) -> Staged:
+class LevanterTracker:
+    """The run's tracker, looked up when something is logged."""
+
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self._find = find
+
+    def log(self, outputs: Path, run_id: str, seconds: float) -> tuple[Logged, ...]:
+        tracker = self._find()
+        staged, names = log_staged(tracker, outputs=outputs, run_id=run_id, seconds=seconds)
+        note = f"{'with' if staged.decision.wanted else 'without'} its capture"
+        name = str(getattr(tracker, "name", type(tracker).__name__))
+        return (Logged(name, tuple(names), f"{note} ({staged.decision.why})"),)
+
+
+def log_staged(
+    tracker: Any, *, outputs: Path, run_id: str, seconds: float
+) -> tuple[Staged, list[str]]:
     """Log what lies staged below `outputs`; on W&B wait at most so many seconds for each artifact.
+    What was staged, and the artifacts that were logged.
 
     Raises what stands in the way, TimeoutError among it.
     """
@@ -53,16 +71,16 @@ def log_staged(tracker: Any, *, outputs: Path, run_id: str, seconds: float) -> S
         if staged.capture_path is not None:
             scalars[f"{_PREFIX}capture_path"] = staged.capture_path
         if run is None:
+            uploads = [upload for upload in uploads if upload.folder is not None]
             for upload in uploads:
-                if upload.folder is not None:
-                    tracker.log_artifact(str(upload.folder), name=upload.name, type=upload.type)
+                tracker.log_artifact(str(upload.folder), name=upload.name, type=upload.type)
             tracker.log_summary(scalars)
         else:
             tracker.log_summary(scalars | _panels(staged))
             log_artifacts(run, uploads, seconds=seconds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return staged
+    return staged, [upload.name for upload in uploads]
 
 
 def wandb_run(tracker: Any) -> Any | None:

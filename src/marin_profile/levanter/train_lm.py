@@ -29,7 +29,7 @@ from levanter.callbacks.profiler import ProfilerConfig as LevanterProfilerConfig
 from levanter.trainer import Trainer, TrainerConfig
 
 from marin_profile.levanter.callback import install
-from marin_profile.levanter.config import ProfilerConfig
+from marin_profile.profiling.config import ProfilerConfig
 
 logger = logging.getLogger("marin_profile.levanter")
 

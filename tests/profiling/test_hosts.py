@@ -12,8 +12,8 @@ import pytest
 from builders_capture import context, leave_capture
 from marin_profile import load_summary, summarize
 from marin_profile.capture.filenames import PART_FILE, SUMMARY_FILE
-from marin_profile.levanter.ingestion import Ingestions, Limits
-from marin_profile.levanter.job import Gather, Job
+from marin_profile.profiling.ingestion import Ingestions, Limits
+from marin_profile.profiling.job import Gather, Job
 from patience import PATIENCE, wait_until
 
 SECONDS = 4.0

@@ -4,7 +4,8 @@ tracker out.
 Contract
 * `ingest` works in any process and thread. Run as a program, this module lowers its own priority,
   limits itself, never imports jax, and ends soon after the process that started it. On few
-  processors it also rests most of the time, until training waits for it.
+  processors it also rests most of the time, until it is told through its standard input that
+  training waits.
 * Each output appears whole or not at all.
 * Of several processes, each writes its host's part next to its capture. The first one writes a
   summary of its own capture at once, waits for the others' parts, within its limit, and then
@@ -21,14 +22,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from marin_profile.base.storage import partial_folder
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
-from marin_profile.levanter.job import Job
+from marin_profile.profiling.job import Job
 
 if TYPE_CHECKING:
     from marin_profile.capture.sources import Capture
@@ -41,41 +42,36 @@ NICENESS = 10
 FEW_PROCESSORS = 4
 WORK_SECONDS = 0.02
 REST_FOR_WORK = 3
-LONGEST_REST = 0.5  # seconds: how late it may notice that training waits
+LONGEST_REST = 0.5  # seconds
 CHECK_PARENT_EVERY = 0.5  # seconds
 OVER_TIME = 124
+DONE_WITH_A_PROBLEM = 75
+HURRY = b"h"  # on standard input
 _PARTIAL = ".ingest-"
 _GIT_SECONDS = 5
 
 
-class NotShared(Exception):
-    """The summary is written, but the run's shared folder cannot be reached."""
-
-
-def ingest(job: Job) -> None:
-    """Write summary and report; any error is raised."""
+def ingest(job: Job) -> list[str]:
+    """Write summary and report; what else did not go well. Any error that leaves none is raised."""
     from marin_profile.capture.sources import from_folder
-    from marin_profile.levanter.hosts import copy_to_shared, gather, leave_part
+    from marin_profile.profiling.hosts import copy_to_shared, gather, leave_part
 
     started = time.monotonic()
     own, _ = from_folder(str(job.capture_dir))
     known = {own.hosts[0].path: leave_part(own)} if job.leave_part else {}
-    problem = None
+    problems = []
     if job.shared is not None:
         try:
             copy_to_shared(job.capture_dir, job.shared)
         except Exception as error:
-            problem = error
+            problems.append(f"not copied to {job.shared}: {type(error).__name__}: {error}")
     seconds = time.monotonic() - started
-    if job.gather is None or problem is not None:
+    if job.gather is None or problems:
         _summarise(job, own, known, seconds)
     else:
         for capture, known, is_over in gather(job.gather):
             _summarise(job, capture, known, seconds, is_final=is_over)
-    if problem is not None:
-        raise NotShared(
-            f"summarised, but not copied to {job.shared}: {type(problem).__name__}: {problem}"
-        )
+    return problems
 
 
 def _summarise(
@@ -97,7 +93,7 @@ def _summarise(
     if job.copy_dir is not None and job.copy_dir != job.output_dir:
         _write(job.copy_dir, contents)
     if job.publish is not None and is_final:
-        from marin_profile.levanter.staging import stage
+        from marin_profile.profiling.staging import stage
 
         stage(job, capture, summary, ingest_seconds=seconds)
     _note(f"{capture.source_path} of {len(capture.hosts)} host(s) summarised in {seconds:.1f} s")
@@ -152,17 +148,36 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     _limit(given.seconds, given.memory_gb)
     _end_with(given.parent)
+    hurry = _Hurry()
     try:
-        with _resting():
+        with _resting(hurry):
             _slim_down()
-            ingest(given.job)
-    except NotShared as error:
-        _note(str(error))
-        return 1
+            problems = ingest(given.job)
     except Exception as error:
         _note(f"{type(error).__name__}: {error}")
         return getattr(error, "exit_code", 1)
+    if problems:
+        _note("; ".join(problems))
+        return DONE_WITH_A_PROBLEM
     return 0
+
+
+class _Hurry:
+    """`told` once the process that started this one says so, through standard input."""
+
+    def __init__(self) -> None:
+        self.told = False
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        with suppress(OSError):
+            self.told = os.read(0, 1) == HURRY
+        if self.told:
+            # Not every user may. Without it the work goes on where a processor is idle, as those of
+            # a training that waits are.
+            with suppress(AttributeError, OSError):
+                for thread in os.listdir("/proc/self/task"):
+                    os.sched_setscheduler(int(thread), os.SCHED_OTHER, os.sched_param(0))
 
 
 def _limit(seconds: float, memory_gb: float) -> None:
@@ -192,9 +207,8 @@ def yield_to_training() -> None:
 
 
 @contextmanager
-def _resting() -> Iterator[None]:
-    """Sleep after each bit of work, for as long as the priority is the lowest: training raises it
-    when it waits."""
+def _resting(hurry: _Hurry) -> Iterator[None]:
+    """Sleep after each bit of work, until training waits."""
     if not hasattr(os, "SCHED_IDLE") or len(os.sched_getaffinity(0)) > FEW_PROCESSORS:
         yield
         return
@@ -202,11 +216,13 @@ def _resting() -> Iterator[None]:
 
     def rest(*_: object) -> None:
         nonlocal worked_until
-        if os.sched_getscheduler(0) != os.SCHED_IDLE:
+        if hurry.told:
             signal.setitimer(signal.ITIMER_PROF, 0)
             return
         now = time.process_time()  # compiled code is not interrupted: it may have been much work
-        time.sleep(min(REST_FOR_WORK * (now - worked_until), LONGEST_REST))
+        until = time.monotonic() + min(REST_FOR_WORK * (now - worked_until), LONGEST_REST)
+        while not hurry.told and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, WORK_SECONDS))
         worked_until = now
 
     signal.signal(signal.SIGPROF, rest)

@@ -1,6 +1,7 @@
 """One capture to ingest, as training hands it to the worker.
 
-Contract: plain values; `Job.from_json(job.to_json()) == job`.
+Contract: plain values; `Job.from_json(job.to_json()) == job`. What `job_of` makes depends on the
+configuration, the run and the capture's folder alone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 import msgspec
 
 from marin_profile.capture.filenames import SUMMARY_FILE
+from marin_profile.profiling.config import ProfilerConfig
+from marin_profile.profiling.run import Run
 
 
 @dataclass(frozen=True)
@@ -64,3 +67,32 @@ class Job:
     @staticmethod
     def from_json(text: str) -> Job:
         return msgspec.json.decode(text, type=Job, dec_hook=lambda kind, value: kind(value))
+
+
+def job_of(config: ProfilerConfig, run: Run, folder: Path, facts: dict[str, Any]) -> Job:
+    """What is to be done with the capture in `folder`. The first process that captures takes the
+    others' captures in, and publishes."""
+    capturing = config.capturing(run.count)
+    is_first = run.index == capturing[0]
+    shared = run.shared_session(folder.name)
+    gather = publish = None
+    if is_first and run.count > 1:
+        root = run.shared or str(run.profile_dir)
+        gather = Gather(root, shared or str(folder), capturing, config.hosts_timeout)
+    if is_first and config.log:
+        publish = Publish(run.run_id, config.upload, config.redact)
+    return Job(
+        capture_dir=folder,
+        output_dir=folder,
+        copy_dir=_newest_outputs(config, run) if is_first else None,
+        run=facts,
+        leave_part=run.count > 1,
+        shared=shared,
+        gather=gather,
+        publish=publish,
+    )
+
+
+def _newest_outputs(config: ProfilerConfig, run: Run) -> Path:
+    """Where the run's newest summary and report also go."""
+    return Path(config.output_dir) / run.run_id if config.output_dir else run.folder

@@ -2,9 +2,9 @@
 
 Contract
 * `start` raises ProfilerBusy if a profiler runs in this process already, else what JAX raises.
-* `stop` closes the trace once, whatever happens; the interpreter's exit closes one left open, and
-  logs its folder in one line.
-* Two traces never share a folder: each gets a timestamp that is still free.
+* `stop` closes the trace once, whatever happens; `stop_left_open`, called also by the interpreter's
+  exit, closes one that nobody did.
+* Two traces of a process never share a folder. Nothing but JAX's own calls touches a disk.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from pathlib import Path
 import jax
 
 from marin_profile.capture.filenames import PROFILE_FOLDERS, STAMP_FORMAT
-from marin_profile.levanter.config import ProfileOptions
-from marin_profile.levanter.job import Job
+from marin_profile.profiling.config import ProfileOptions
 
 logger = logging.getLogger(__name__)
+
+_open_trace: Trace | None = None
+_newest_stamp = datetime(1970, 1, 1)
 
 
 class ProfilerBusy(RuntimeError):
@@ -55,7 +57,7 @@ class Trace:
         perfetto_link: bool = False,
         perfetto_trace: bool = False,
     ) -> Trace:
-        folder = _free_session(root)
+        folder = _new_session(root)
         started, before = time.time_ns(), time.perf_counter()
         try:
             jax.profiler.start_trace(
@@ -68,15 +70,16 @@ class Trace:
             if "already been started" in str(error):
                 raise ProfilerBusy("another profiler is running in this process") from error
             raise
-        trace = Trace(folder, started, time.perf_counter() - before)
-        atexit.register(trace._stop_at_exit)
-        return trace
+        global _open_trace
+        _open_trace = Trace(folder, started, time.perf_counter() - before)
+        return _open_trace
 
     def stop(self) -> None:
         if not self._open:
             return
         self._open = False
-        atexit.unregister(self._stop_at_exit)
+        global _open_trace
+        _open_trace = None
         before = time.perf_counter()
         try:
             jax.profiler.stop_trace()
@@ -85,17 +88,22 @@ class Trace:
             raise
         self.stop_ns, self.stop_seconds = time.time_ns(), time.perf_counter() - before
 
-    def _stop_at_exit(self) -> None:
-        ended = "training ended while it was profiled"
-        try:
-            self.stop()
-        except Exception as error:
-            logger.warning("%s: profile lost: %s", ended, reason(error))
-        else:
-            command = Job(self.folder, self.folder).command
-            logger.warning(
-                "%s; the profile is in %s; to summarise it: %s", ended, self.folder, command
-            )
+
+@atexit.register
+def stop_left_open() -> None:
+    """Close the trace that nobody closed, if there is one; its capture is kept."""
+    if _open_trace is None:
+        return
+    try:
+        _open_trace.stop()
+    except Exception as error:
+        logger.warning("a profile was left open, and is lost: %s", reason(error))
+
+
+def wait_for_devices() -> None:
+    """Until every array that lives is ready: so the devices have done what they were given."""
+    jax.effects_barrier()
+    jax.block_until_ready(jax.live_arrays())
 
 
 def _forget_trace() -> None:
@@ -109,13 +117,12 @@ def _forget_trace() -> None:
         pass
 
 
-def _free_session(root: Path) -> Path:
-    now = datetime.now()  # local, as JAX's own names are
-    while True:
-        folder = root.joinpath(*PROFILE_FOLDERS, now.strftime(STAMP_FORMAT))
-        if not folder.exists():
-            return folder
-        now += timedelta(seconds=1)
+def _new_session(root: Path) -> Path:
+    """Named after the local time, as JAX's own are, or the second after the newest one of ours."""
+    global _newest_stamp
+    now = datetime.now().replace(microsecond=0)
+    _newest_stamp = max(now, _newest_stamp + timedelta(seconds=1))
+    return root.joinpath(*PROFILE_FOLDERS, _newest_stamp.strftime(STAMP_FORMAT))
 
 
 def _jax_options(config: ProfileOptions, session: str) -> jax.profiler.ProfileOptions:

@@ -11,11 +11,11 @@ from builders_summary import build_summary as made_summary
 from builders_summary import ledger, no_steps, uneven_steps
 from marin_profile import load_summary, summarize
 from marin_profile.capture.filenames import SUMMARY_FILE
-from marin_profile.levanter.job import Gather, Job, Publish
-from marin_profile.levanter.scalars import scalars_of
-from marin_profile.levanter.staging import LARGEST_AUTO_UPLOAD, STAGING_FOLDER, decide_upload
 from marin_profile.levanter.tracker import log_staged
-from marin_profile.levanter.worker import ingest
+from marin_profile.profiling.job import Gather, Job, Publish
+from marin_profile.profiling.scalars import scalars_of
+from marin_profile.profiling.staging import LARGEST_AUTO_UPLOAD, STAGING_FOLDER, decide_upload
+from marin_profile.profiling.worker import ingest
 
 STAMP = "2026_01_02_03_04_05"
 HOST = "tpu-vm-17"

@@ -3,7 +3,7 @@
 Contract: `profile_context.json` next to the capture's files, whole or not at all; written when the
 capture ends, when the steps after it are known, and again when training ends. The judgement is
 made once, before the capture is summarised: the summary quotes it. Seconds are the wall times of
-whole steps as Levanter takes them (`StepInfo.step_duration`).
+whole steps as the loop takes them (with Levanter `StepInfo.step_duration`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,22 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from marin_profile.base.storage import write_file
-from marin_profile.capture.context import Judgement, ProfileContext, ProfilerCost, StepSeconds
+from marin_profile.capture.context import (
+    CompileSeconds,
+    Judgement,
+    ProfileContext,
+    ProfilerCost,
+    StepSeconds,
+)
 from marin_profile.capture.filenames import CONTEXT_FILE
 
 if TYPE_CHECKING:
-    from marin_profile.levanter.trace import Trace
+    from marin_profile.profiling.compiles import Compiles
+    from marin_profile.profiling.trace import Trace
 
 STEP_TIMES_KEPT = 1000
 FEWEST_QUIET_STEPS = 5
+STEPS_NAMED = 3
 # A window is representative if its median step is that near the median of the other steps.
 REPRESENTATIVE_WITHIN = 0.10
 
@@ -35,10 +43,12 @@ def _newest() -> deque[tuple[int, float]]:
 
 @dataclass
 class StepTimes:
-    """The wall times of the steps outside all windows; the newest ones of a long run."""
+    """The wall times of the steps outside all windows; the newest ones of a long run. `compiling`:
+    those in which JAX compiled, inside a window or not."""
 
     quiet: deque[tuple[int, float]] = field(default_factory=_newest)
     while_ingesting: deque[tuple[int, float]] = field(default_factory=_newest)
+    compiling: deque[tuple[int, float]] = field(default_factory=_newest)
 
 
 @dataclass
@@ -51,7 +61,14 @@ class CaptureNotes:
     capturing: list[int]
     trigger: str
     trace: Trace
+    start_step: int
     profiled: list[tuple[int, float]] = field(default_factory=list)
+    compiles: list[CompileSeconds] = field(default_factory=list)
+    ingested_beside: bool = False
+    """Whether another capture was summarised meanwhile."""
+    device_memory: bytes | None = None
+    """JAX's device memory profile (pprof) at the end, until it is written."""
+    is_written: bool = False
     _judgement: Judgement | None = None
 
     @property
@@ -61,10 +78,29 @@ class CaptureNotes:
     def write(self, times: StepTimes) -> None:
         """Write what is known by now. Raises UsageError if that is not possible."""
         write_file(str(self.folder / CONTEXT_FILE), self.context(times).to_json())
+        self.is_written = True
+
+    def compiled(self, step: int, what: Compiles) -> None:
+        """JAX compiled in a step of the window."""
+        self.compiles.append(
+            CompileSeconds(step, what.programs, _rounded(what.seconds), what.cache_hits)
+        )
+
+    @property
+    def compiled_text(self) -> str | None:
+        """`JAX compiled for 1.2 s in step 9`."""
+        if not self.compiles:
+            return None
+        seconds = sum(one.seconds for one in self.compiles)
+        steps = ", ".join(str(one.step) for one in self.compiles[:STEPS_NAMED])
+        more = len(self.compiles) - STEPS_NAMED
+        steps += f" and {more} more" if more > 0 else ""
+        noun = "step" if len(self.compiles) == 1 else "steps"
+        return f"JAX compiled for {seconds:.1f} s in {noun} {steps}"
 
     def settle(self, times: StepTimes) -> None:
         """Judge the window by the steps that are known by now."""
-        self._judgement = judge_window(self.profiled, times.quiet)
+        self._judgement = judge_window(self.profiled, list(times.quiet))
 
     def context(self, times: StepTimes) -> ProfileContext:
         return ProfileContext(
@@ -79,10 +115,12 @@ class CaptureNotes:
                 _rounded(self.trace.start_seconds),
                 _rounded(self.trace.stop_seconds),
             ),
-            judgement=self._judgement or judge_window(self.profiled, times.quiet),
+            judgement=self._judgement or judge_window(self.profiled, list(times.quiet)),
             window=_described(self.profiled),
-            outside=_described(times.quiet),
-            outside_while_ingesting=_described(times.while_ingesting),
+            outside=_described(list(times.quiet)),
+            outside_while_ingesting=_described(list(times.while_ingesting)),
+            compiles=self.compiles,
+            ingested_beside=self.ingested_beside,
         )
 
 

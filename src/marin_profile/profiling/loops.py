@@ -1,28 +1,31 @@
-"""profile_window: a capture around any code that runs JAX, for loops without a Trainer.
+"""For loops without a Trainer: `profile_window`, one capture around any code that runs JAX.
 
 Contract
 * Steps are what the code marks with `jax.profiler.StepTraceAnnotation`, under any name.
+* The capture ends when the devices have done what the code gave them.
 * Nothing here raises into the code: a failure is one log line. The code's own exceptions pass
   through, and the capture up to there is kept.
-* Needs jax but not levanter.
 """
 
 from __future__ import annotations
 
 import atexit
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
-from marin_profile.levanter.config import ProfilerConfig
-from marin_profile.levanter.ingestion import Ingestions, Limits, Outcome
-from marin_profile.levanter.job import Job
-from marin_profile.levanter.trace import Trace, reason
+from marin_profile.profiling.config import ProfilerConfig
+from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
+from marin_profile.profiling.job import Job
+from marin_profile.profiling.trace import Trace, reason, wait_for_devices
 
 logger = logging.getLogger(__name__)
+
+LOOK_EVERY = 0.05  # seconds
 
 
 @dataclass
@@ -32,6 +35,8 @@ class ProfiledWindow:
     folder: Path | None
     _ingestions: Ingestions
     _timeout: float
+    _left: int = 0
+    _problem: str | None = None
 
     @property
     def summary(self) -> Path | None:
@@ -48,12 +53,34 @@ class ProfiledWindow:
         Without a call it runs at the interpreter's exit.
         """
         atexit.unregister(self.finish)
-        problems = [outcome.problem for outcome in self._ingestions.finish(self._timeout)]
-        return _log_first(problems)
+        self._ingestions.hurry()
+        deadline = time.monotonic() + self._timeout
+        while self._left:
+            self._take(self._ingestions.advance())
+            if self._left and time.monotonic() >= deadline:
+                self._ingestions.stop()
+                self._left = 0
+                self._problem = f"not done within {self._timeout:g} s"
+            time.sleep(LOOK_EVERY if self._left else 0)
+        if self._problem is not None:
+            logger.warning(
+                "%s: not summarised: %s; to finish it: marin-profile finish %s",
+                self.folder,
+                self._problem,
+                self.folder,
+            )
+        return self._problem
 
-    def _ingest(self, outcomes: list[Outcome]) -> None:
+    def _ingest(self, job: Job) -> None:
+        self._left = 1
         atexit.register(self.finish)
-        _log_first([outcome.problem for outcome in outcomes])
+        self._ingestions.add(job)
+        self._take(self._ingestions.advance())
+
+    def _take(self, ended: list[Outcome]) -> None:
+        for outcome in ended:
+            self._left -= 1
+            self._problem = outcome.reason
 
 
 @contextmanager
@@ -73,7 +100,7 @@ def profile_window(
         yield window
     finally:
         if trace is not None and _stopped(trace) and config.ingest:
-            window._ingest(ingestions.add(Job(trace.folder, trace.folder)))
+            window._ingest(Job(trace.folder, trace.folder))
 
 
 def _started(folder: Path, config: ProfilerConfig) -> Trace | None:
@@ -91,16 +118,11 @@ def _started(folder: Path, config: ProfilerConfig) -> Trace | None:
 
 def _stopped(trace: Trace) -> bool:
     try:
-        trace.stop()
+        try:
+            wait_for_devices()
+        finally:
+            trace.stop()
     except Exception as error:
         logger.warning("profile lost: %s", reason(error))
         return False
     return True
-
-
-def _log_first(problems: list[str | None]) -> str | None:
-    for problem in problems:
-        if problem is not None:
-            logger.warning("%s", problem)
-            return problem
-    return None

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from marin_profile.base.errors import ProfileError
 from marin_profile.base.storage import is_url, open_file, write_file
-from marin_profile.capture.filenames import CONTEXT_FILE, PART_FILE
+from marin_profile.capture.filenames import CONTEXT_FILE, PART_FILE, process_folder
 from marin_profile.capture.formats import host_suffixes
 from marin_profile.capture.sources import Capture, capture_with
-from marin_profile.levanter.job import Gather
 from marin_profile.pipeline import SummarizeOptions, read_host
 from marin_profile.pipeline.host_parts import HostRead, decode_host, encode_host
+from marin_profile.profiling.job import Gather
 from marin_profile.version import package_version
 
 CAPTURE_SUFFIXES = (*host_suffixes(), CONTEXT_FILE)
@@ -65,10 +65,6 @@ def gather(wanted: Gather) -> Iterator[tuple[Capture, dict[str, HostRead], bool]
             return
         is_first = False
         time.sleep(POLL_EVERY_REMOTE if is_url(wanted.root) else POLL_EVERY)
-
-
-def process_folder(index: int) -> str:
-    return f"process_{index}"
 
 
 def _is_here(root: str, process: int) -> bool:

@@ -1,0 +1,86 @@
+"""What earlier processes of a run left behind: captures to finish, and the windows they took.
+
+Contract
+* Reads the records beside the captures; a capture without one is nobody's business here.
+* What a process that is still alive works on is left alone; so is what failed too often.
+* A capture whose process ended while it was being taken is lost, unless its files are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from marin_profile.capture.formats import host_suffixes
+from marin_profile.profiling.record import (
+    CaptureRecord,
+    Owner,
+    State,
+    failed,
+    moved,
+    records_below,
+    retried,
+)
+from marin_profile.profiling.run import Run
+
+MOST_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    records: tuple[CaptureRecord, ...] = ()
+
+    @staticmethod
+    def of(run: Run) -> Leftovers:
+        return Leftovers.below(run.own_dir)
+
+    @staticmethod
+    def below(folder: Path) -> Leftovers:
+        return Leftovers(tuple(_as_left(record) for record in records_below(folder)))
+
+    @property
+    def taken(self) -> frozenset[int]:
+        """First steps of the planned windows whose capture is there."""
+        return frozenset(
+            start for record in self.records if record.is_taken for start in record.planned_for
+        )
+
+    def to_finish(
+        self, owner: Owner, *, most_attempts: int | None = MOST_ATTEMPTS
+    ) -> list[CaptureRecord]:
+        """The captures that can be gone on with, in the hands of `owner`."""
+        return [
+            retried(record, owner)
+            for record in self.records
+            if record.is_taken
+            and record.state is not State.PUBLISHED
+            and not _is_at_work(record)
+            and (most_attempts is None or record.attempts < most_attempts)
+        ]
+
+    @property
+    def lost(self) -> list[CaptureRecord]:
+        """The captures that ended with their process, and are not recorded as lost yet."""
+        ended = (one for one in self.records if one.state is State.TRACING)
+        return [failed(one, "the process ended meanwhile") for one in ended if not _is_at_work(one)]
+
+
+def _as_left(record: CaptureRecord) -> CaptureRecord:
+    if record.state is State.TRACING and not _is_at_work(record) and _has_files(record):
+        return moved(record, State.SETTLING)
+    return record
+
+
+def _is_at_work(record: CaptureRecord) -> bool:
+    owner = record.owner
+    if owner is None or record.is_over or owner == Owner.this_process():
+        return False
+    return owner.is_alive()
+
+
+def _has_files(record: CaptureRecord) -> bool:
+    try:
+        names = [path.name for path in Path(record.folder or "").iterdir()]
+    except OSError:
+        return False
+    return any(name.endswith(host_suffixes()) for name in names)

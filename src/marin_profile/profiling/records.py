@@ -1,0 +1,83 @@
+"""The captures of one process, and what is said of them.
+
+Contract
+* `move` and `fail` apply the transitions of `record.py`, from any thread; a capture is named by its
+  number here.
+* Each change reaches every listener once, in order, and is one log line at most: what the line says
+  comes from the record alone.
+* Nothing here touches a disk. Of the captures that are over, the newest are kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from marin_profile.profiling.record import CaptureRecord, State, failed, moved, noted
+from marin_profile.profiling.sentences import line_of
+
+logger = logging.getLogger(__name__)
+
+KEPT = 20
+
+Listener = Callable[[int, CaptureRecord], None]
+
+
+class Records:
+    def __init__(self, listen: Listener) -> None:
+        self._listen = listen
+        self._lock = threading.RLock()
+        self._all: dict[int, CaptureRecord] = {}
+        self._numbers = itertools.count()
+        self.num_begun = 0
+
+    def add(self, record: CaptureRecord) -> int:
+        """A capture, in the state that it was left in or begins with; its number."""
+        with self._lock:
+            number = next(self._numbers)
+            self.num_begun += record.state is State.PLANNED
+            self._forget()
+            self._changed(number, record)
+            return number
+
+    def move(self, number: int, to: State, **facts: Any) -> CaptureRecord:
+        with self._lock:
+            return self._changed(number, moved(self._all[number], to, **facts))
+
+    def fail(self, number: int, why: str) -> CaptureRecord:
+        with self._lock:
+            return self._changed(number, failed(self._all[number], why))
+
+    def note(self, number: int, **facts: Any) -> CaptureRecord:
+        """What became known of a capture; its state stays."""
+        with self._lock:
+            record = self._all[number] = noted(self._all[number], **facts)
+            self._listen(number, record)
+            return record
+
+    def __getitem__(self, number: int) -> CaptureRecord:
+        return self._all[number]
+
+    def in_state(self, *states: State) -> list[int]:
+        with self._lock:
+            return [number for number, one in self._all.items() if one.state in states]
+
+    def every(self) -> list[CaptureRecord]:
+        with self._lock:
+            return list(self._all.values())
+
+    def _forget(self) -> None:
+        over = [number for number, one in self._all.items() if one.is_over]
+        for number in over[:-KEPT]:
+            del self._all[number]
+
+    def _changed(self, number: int, record: CaptureRecord) -> CaptureRecord:
+        self._all[number] = record
+        self._listen(number, record)
+        line = line_of(record)
+        if line is not None:
+            logger.log(*line)
+        return record

@@ -1,0 +1,97 @@
+"""What is logged of a capture when its state changes, and at the end.
+
+Contract: everything said comes from the record; the same record gives the same line.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from marin_profile.profiling.record import CaptureRecord, Logged, State
+
+Line = tuple[int, str]  # a level of logging, and the text
+
+
+def line_of(record: CaptureRecord) -> Line | None:
+    """What a change to this state is worth saying."""
+    say = _LINES.get(record.state)
+    return say(record) if say is not None else None
+
+
+def unfinished_line(record: CaptureRecord) -> Line:
+    """What is said of a capture that the process leaves behind."""
+    doing = {
+        State.TRACING: "was still being taken",
+        State.SETTLING: "was not summarised yet",
+        State.INGESTING: "was not summarised yet",
+        State.SHARED: "was summarised, but not logged yet",
+    }.get(record.state, "was not taken")
+    return (
+        logging.WARNING,
+        f"training ended while the profile of {record.steps_text} {doing}; "
+        f"the next start of this run finishes it, or: {finish_command(record)}",
+    )
+
+
+def finish_command(record: CaptureRecord) -> str:
+    return f"marin-profile finish {record.folder}"
+
+
+def logged_text(logged: tuple[Logged, ...]) -> str:
+    """`wandb: 2 artifacts; tensorboard: 1 artifact (...)`."""
+    return "; ".join(
+        f"{one.tracker}: {', '.join(one.artifacts) or 'no artifact'}"
+        + (f" ({one.note})" if one.note else "")
+        for one in logged
+    )
+
+
+def _tracing(record: CaptureRecord) -> Line:
+    why = {"on_demand": " as requested", "slow_step": " after a slow step"}.get(record.trigger, "")
+    return logging.INFO, f"profiling {record.steps_text}{why}"
+
+
+def _settling(record: CaptureRecord) -> Line:
+    text = f"profile of {record.steps_text} written to {record.folder}"
+    if record.compiled is not None:
+        return logging.WARNING, f"{text}; {record.compiled}: it shows more than the usual step"
+    return logging.INFO, text
+
+
+def _shared(record: CaptureRecord) -> Line:
+    where = record.folder
+    if record.problems:
+        return (
+            logging.WARNING,
+            f"profile summary and report written to {where}; but {'; '.join(record.problems)}",
+        )
+    return logging.INFO, f"profile summary and report written to {where}"
+
+
+def _published(record: CaptureRecord) -> Line | None:
+    if not record.logged:
+        return None
+    return logging.INFO, f"profile of {record.steps_text} logged to {logged_text(record.logged)}"
+
+
+def _failed(record: CaptureRecord) -> Line:
+    what = {
+        State.PLANNED: "not profiled",
+        State.TRACING: "profile lost",
+        State.SHARED: "profile summarised, but not logged",
+    }.get(record.failed_at or State.PLANNED, "profile not summarised")
+    text = f"{record.steps_text}: {what}: {record.why}"
+    if record.is_taken:
+        text += f"; to finish it: {finish_command(record)}"
+    return logging.WARNING, text
+
+
+_LINES = {
+    State.TRACING: _tracing,
+    State.SETTLING: _settling,
+    State.SHARED: _shared,
+    State.PUBLISHED: _published,
+    State.FAILED: _failed,
+}
+
+__all__ = ["Line", "finish_command", "line_of", "logged_text", "unfinished_line"]

@@ -1,0 +1,139 @@
+"""Captures asked for by a touched file, by SIGUSR2 or after a slow step; and when they begin.
+
+Contract
+* `due` is the first step before which one may begin, NEVER if none is asked for; a look at it costs
+  nothing. The file is looked at in `look`, which belongs in a thread.
+* In one process a capture begins at once; with an agreement, at the step that all processes agreed
+  on, or not at all.
+* The file is never removed, so that every process of a run sees it; it may be touched again. The
+  signal is used only if nobody else does, and given back.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from pathlib import Path
+from typing import Protocol
+
+from marin_profile.profiling.record import ON_DEMAND
+
+logger = logging.getLogger(__name__)
+
+NEVER = 1 << 62  # a step that no run reaches
+TOUCH_NAME = "profile_now"
+
+
+class Agreement(Protocol):
+    """What several processes agree on."""
+
+    def propose(self, trigger: str) -> None:
+        """Ask all processes for a capture."""
+
+    def poll(self, last_step: int) -> tuple[int, str] | None:
+        """The step that all agreed on, and the trigger, once; `last_step`: the newest one here."""
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+
+
+class Requests:
+    """`run_dir`: where the touched file is looked for; None: neither the file nor the signal."""
+
+    def __init__(self, run_dir: Path | None, agreement: Agreement | None = None) -> None:
+        self.due = NEVER
+        self._trigger = ON_DEMAND
+        self._agreement = agreement
+        self._path = run_dir / TOUCH_NAME if run_dir is not None else None
+        self._seen = _touched(self._path)
+        self._signalled = False
+        self._asked: str | None = None
+        self._handler: object = None
+        if run_dir is not None:
+            self._take_signal()
+
+    def ask(self, trigger: str) -> None:
+        """Ask for a capture, from any thread."""
+        if self._agreement is not None:
+            self._asked = trigger
+        elif self.due == NEVER:
+            self._trigger, self.due = trigger, 0
+
+    def look(self, last_step: int) -> None:
+        """Whether the file was touched or the signal came, and what the processes agreed on."""
+        touched = _touched(self._path)
+        is_new = touched is not None and touched != self._seen
+        was_signalled, self._signalled = self._signalled, False
+        if is_new or was_signalled:
+            logger.info("a profile was requested")
+        if is_new or (was_signalled and self._agreement is not None):
+            self._seen = touched
+            self.ask(ON_DEMAND)
+        if self._agreement is None:
+            return
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            self._agreement.propose(asked)
+        agreed = self._agreement.poll(last_step)
+        if agreed is not None:
+            step, self._trigger = agreed
+            self.due = step
+
+    def take(self, step: int) -> str | None:
+        """The trigger of the capture that begins with `step`, if one is due."""
+        due = self.due
+        if step < due:
+            return None
+        self.due = NEVER
+        if due > 0 and step > due:
+            logger.warning(
+                "not profiled: the processes agreed on step %d, which was over before it was known",
+                due,
+            )
+            return None
+        return self._trigger
+
+    def give_back(self) -> None:
+        """The signal to whoever had it, and what the agreement holds."""
+        if self._agreement is not None:
+            self._agreement.close()
+        handler, self._handler = self._handler, None
+        is_main = threading.current_thread() is threading.main_thread()
+        if handler is not None and is_main and signal.getsignal(signal.SIGUSR2) == self._on_signal:
+            signal.signal(signal.SIGUSR2, handler)  # type: ignore[arg-type]
+
+    def _take_signal(self) -> None:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and hasattr(signal, "SIGUSR2") and _is_free(signal.SIGUSR2):
+            self._handler = signal.signal(signal.SIGUSR2, self._on_signal)
+
+    def _on_signal(self, *_: object) -> None:
+        # In the thread of training, between two of its instructions: no lock may be taken here.
+        self._signalled = True
+        if self._agreement is None and self.due == NEVER:
+            self._trigger, self.due = ON_DEMAND, 0
+
+
+def _is_free(number: signal.Signals) -> bool:
+    """No handler, neither Python's nor, as faulthandler's, one of the C level."""
+    return signal.getsignal(number) == signal.SIG_DFL and not _is_caught(number)
+
+
+def _is_caught(number: signal.Signals) -> bool:
+    """Whether the process has a handler of any kind; False where the system does not tell."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+    except (OSError, ValueError, IndexError, StopIteration):
+        return False
+
+
+def _touched(path: Path | None) -> int | None:
+    if path is None:
+        return None
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
