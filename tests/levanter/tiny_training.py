@@ -223,7 +223,12 @@ def run_logged(name: str, out: Path) -> dict:
     scenario = SCENARIOS[name]
     lines: list[str] = []
     handler = logging.Handler()
-    handler.emit = lambda record: lines.append(f"{record.levelname} {record.getMessage()}")
+
+    def emit(record: logging.LogRecord) -> None:
+        lines.append(f"{record.levelname} {record.getMessage()}")
+        print(lines[-1], file=sys.stderr, flush=True)
+
+    handler.emit = emit
     logger = logging.getLogger("marin_profile")
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)

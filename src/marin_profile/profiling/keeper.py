@@ -101,9 +101,11 @@ class Keeper:
         self._wake.set()
 
     def finish(self, seconds: float) -> None:
-        """Wait until every capture is done, at most so long; say what is left."""
-        self.hurry()
-        self.wait(seconds)
+        """Wait until every capture is done, at most so long; say what is left. With 0 seconds
+        nothing more is begun."""
+        if seconds > 0:
+            self.hurry()
+            self.wait(seconds)
         self._stopping = True
         self._wake.set()
         if self._thread.is_alive():
@@ -169,7 +171,8 @@ class Keeper:
             try:
                 write_record(record)
             except ProfileError as error:
-                self._once(f"no record is kept: {error}")
+                if record.is_taken:  # else there is nothing to keep a record of
+                    self._once(f"no record is kept: {error}")
 
     def _write_last(self) -> None:
         for notes in list(self._notes.values())[-CAPTURES_KEPT:]:

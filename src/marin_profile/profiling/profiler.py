@@ -281,8 +281,13 @@ class Profiler:
         if self._config.ingest_in == "inline":
             self._keeper.wait(threading.TIMEOUT_MAX)
 
+    def _has_windows_in_reach(self) -> bool:
+        end = self._run.num_steps
+        starts = [window.start_step for window in self._config.base_windows]
+        return end is None or min(starts) < end
+
     def _say_if_nothing_was_profiled(self) -> None:
-        if self._open is not None or self._records.num_begun:
+        if self._records.num_begun or not self._has_windows_in_reach():
             return
         first = self._config.base_windows[0].start_step
         if self._schedule is None:

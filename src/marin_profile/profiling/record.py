@@ -98,8 +98,8 @@ class CaptureRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One capture of one process: steps `start_step` to `stop_step - 1`.
 
     `planned_for`: first steps of the planned windows that it stands for; `folder`: where its files
-    are, from `tracing` on; `compiled`: how long JAX compiled in it, and when; `problems`: what did not go well but did not end it; `attempts`: how
-    often its present state was begun.
+    are, from `tracing` on; `compiled`: how long JAX compiled in it, and when; `problems`: what did
+    not go well but did not end it; `attempts`: how often its present state was begun.
     """
 
     run_id: str
