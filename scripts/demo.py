@@ -220,7 +220,7 @@ def train(config: DemoConfig) -> Trained:
             sys.exit("the profiler is off, or its window lies behind the last step")
         trainer.add_hook(lambda info: losses.append(info.loss), every=1)
         trainer.add_hook(
-            lambda info: beside.append(info.step) if callback.ingesting else None, every=1
+            lambda info: beside.append(info.step) if callback.profiler.ingesting else None, every=1
         )
         model_key, training_key = jax.random.split(jax.random.PRNGKey(config.trainer.seed))
         state = trainer.initial_state(
@@ -234,7 +234,7 @@ def train(config: DemoConfig) -> Trained:
         f"trained {config.trainer.num_train_steps} steps, loss {losses[0]:.2f} -> {losses[-1]:.2f}"
     )
     heading(f"{len(beside)} training steps ran while the profile was being summarised")
-    return Trained(callback.output_dir, offline_run)
+    return Trained(callback.profiler.output_dir, offline_run)
 
 
 def artifacts_of(offline_run: Path) -> list[tuple[str, str]]:

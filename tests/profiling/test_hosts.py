@@ -12,7 +12,7 @@ import pytest
 from builders_capture import context, leave_capture
 from marin_profile import load_summary, summarize
 from marin_profile.capture.filenames import PART_FILE, SUMMARY_FILE
-from marin_profile.profiling.ingestion import Ingestions, Limits
+from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
 from marin_profile.profiling.job import Gather, Job
 from patience import PATIENCE, wait_until
 
@@ -28,13 +28,16 @@ def job_of(
 
 def start(job: Job) -> Ingestions:
     work = Ingestions("subprocess", Limits(60, 32))
-    assert work.add(job) == []
+    work.add(job)
+    assert work.advance() == []
     return work
 
 
 def ended(work: Ingestions) -> str | None:
-    (outcome,) = work.finish(60)
-    return outcome.problem
+    found: list[Outcome] = []
+    wait_until(lambda: found.extend(work.advance()) or found)
+    (outcome,) = found
+    return outcome.reason or "; ".join(outcome.problems) or None
 
 
 def two_processes(root: Path, *, hosts=("a", "b"), stamps=("03_04_05", "03_04_05"), apart=0.0):

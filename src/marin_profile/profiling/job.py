@@ -84,7 +84,7 @@ def job_of(config: ProfilerConfig, run: Run, folder: Path, facts: dict[str, Any]
     return Job(
         capture_dir=folder,
         output_dir=folder,
-        copy_dir=_newest_outputs(config, run) if is_first else None,
+        copy_dir=newest_outputs(config, run) if is_first else None,
         run=facts,
         leave_part=run.count > 1,
         shared=shared,
@@ -93,6 +93,6 @@ def job_of(config: ProfilerConfig, run: Run, folder: Path, facts: dict[str, Any]
     )
 
 
-def _newest_outputs(config: ProfilerConfig, run: Run) -> Path:
+def newest_outputs(config: ProfilerConfig, run: Run) -> Path:
     """Where the run's newest summary and report also go."""
     return Path(config.output_dir) / run.run_id if config.output_dir else run.folder

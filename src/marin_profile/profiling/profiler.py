@@ -15,12 +15,14 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
 
 from marin_profile.profiling.compiles import compiles
 from marin_profile.profiling.config import ProfilerConfig
+from marin_profile.profiling.job import newest_outputs
 from marin_profile.profiling.keeper import Keeper
 from marin_profile.profiling.leftovers import Leftovers
 from marin_profile.profiling.notes import CaptureNotes, StepTimes
@@ -95,6 +97,11 @@ class Profiler:
             self._records.add(record)
         self._keeper.start()
         atexit.register(self.close)
+
+    @property
+    def output_dir(self) -> Path:
+        """Where the newest summary and report are."""
+        return newest_outputs(self._config, self._run)
 
     @property
     def ingesting(self) -> bool:
