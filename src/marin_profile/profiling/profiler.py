@@ -73,7 +73,7 @@ class Profiler:
         leftovers: Leftovers | None = None,
         agreement: Agreement | None = None,
     ) -> None:
-        stop_left_open()
+        _end_the_one_before(self)
         self._config = config
         self._run = run
         self._leftovers = leftovers or Leftovers.of(run)
@@ -137,6 +137,7 @@ class Profiler:
             return
         self._is_closed = True
         atexit.unregister(self.close)
+        _forget(self)
         try:
             self._stop(None)
             if self._has_ended:
@@ -310,3 +311,21 @@ class Profiler:
         else:
             why = f"training ended before step {first}"
         logger.warning("nothing was profiled: %s", why)
+
+
+_newest: Profiler | None = None
+
+
+def _end_the_one_before(profiler: Profiler) -> None:
+    """A run that begins in this process ends an earlier one that was never closed."""
+    global _newest
+    before, _newest = _newest, profiler
+    if before is not None:
+        before.close(wait=False)
+    stop_left_open()
+
+
+def _forget(profiler: Profiler) -> None:
+    global _newest
+    if _newest is profiler:
+        _newest = None

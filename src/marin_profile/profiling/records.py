@@ -29,7 +29,7 @@ Listener = Callable[[int, CaptureRecord], None]
 class Records:
     def __init__(self, listen: Listener) -> None:
         self._listen = listen
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._all: dict[int, CaptureRecord] = {}
         self._numbers = itertools.count()
         self.num_begun = 0
@@ -41,22 +41,23 @@ class Records:
             self.num_begun += record.state is State.PLANNED
             self._forget()
             self._changed(number, record)
-            return number
+        _say(record)
+        return number
 
     def move(self, number: int, to: State, **facts: Any) -> CaptureRecord:
         with self._lock:
-            return self._changed(number, moved(self._all[number], to, **facts))
+            record = self._changed(number, moved(self._all[number], to, **facts))
+        return _say(record)
 
     def fail(self, number: int, why: str) -> CaptureRecord:
         with self._lock:
-            return self._changed(number, failed(self._all[number], why))
+            record = self._changed(number, failed(self._all[number], why))
+        return _say(record)
 
     def note(self, number: int, **facts: Any) -> CaptureRecord:
         """What became known of a capture; its state stays."""
         with self._lock:
-            record = self._all[number] = noted(self._all[number], **facts)
-            self._listen(number, record)
-            return record
+            return self._changed(number, noted(self._all[number], **facts))
 
     def __getitem__(self, number: int) -> CaptureRecord:
         return self._all[number]
@@ -77,7 +78,12 @@ class Records:
     def _changed(self, number: int, record: CaptureRecord) -> CaptureRecord:
         self._all[number] = record
         self._listen(number, record)
-        line = line_of(record)
-        if line is not None:
-            logger.log(*line)
         return record
+
+
+def _say(record: CaptureRecord) -> CaptureRecord:
+    """Outside the lock: nobody knows how long a handler takes."""
+    line = line_of(record)
+    if line is not None:
+        logger.log(*line)
+    return record
