@@ -252,7 +252,7 @@ def test_a_window_over_a_recompile_warns_and_one_before_the_first_hook_is_refuse
         assert captured_steps(out / "too_early") == [1, 2, 3]
     else:
         assert warnings(results["recompiles"]) == []
-        assert results["too_early"]["error"].startswith("a window cannot start at step 1: ")
+        assert results["too_early"]["error"].startswith("start_step must be at least 3 ")
 
 
 @needs_levanter

@@ -75,7 +75,7 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
     """
     config = config or ProfilerConfig()
     line = levanter_line()
-    if not config.enabled:
+    if not config.is_on:
         return None
     # Refused in every process alike, so that none waits for one that is gone.
     if getattr(trainer.config.profiler, "is_enabled", False):
@@ -87,6 +87,12 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
     refuse_too_early(config, line.first_step)
     index, count = jax.process_index(), jax.process_count()
     if index not in config.capturing(count):
+        if index == 0 and not config.capturing(count):
+            logger.warning(
+                "no step will be profiled: process_index %s names none of the processes 0 to %d",
+                config.process_index,
+                count - 1,
+            )
         return None
     behind = beyond_the_end(config, trainer.num_train_steps)
     _warn_of_windows_beyond_the_end(behind, config, trainer.num_train_steps)

@@ -15,7 +15,7 @@ _RENAMED = {
     "--trainer.profiler_num_steps": "--trainer.profiler.num_steps",
     "--trainer.profiler_perfetto_link": "--trainer.profiler.perfetto_link",
 }
-_TRUTH = ("true", "false", "yes", "no", "1", "0")
+_TRUTH = dict.fromkeys(("true", "yes", "1"), "true") | dict.fromkeys(("false", "no", "0"), "false")
 # Levanter's own upload to an XProf service; our profiler has none.
 _WITHOUT_EFFECT = "--trainer.profiler.upload."
 
@@ -27,10 +27,14 @@ def translate(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     for flag, value, parts in _flags(arguments):
         if flag.startswith(_WITHOUT_EFFECT):
             notes.append(f"{flag} has no effect: captures are not sent to an XProf service")
-        elif flag in _RENAMED and (flag != _PREFIX or value is None or value.lower() in _TRUTH):
+        elif flag == _PREFIX and (value is None or value.lower() in _TRUTH):
             current = _RENAMED[flag]
             notes.append(f"{flag} is an older flag: read as {current}")
-            translated += [current, "true" if value is None else value]
+            translated += [current, "true" if value is None else _TRUTH[value.lower()]]
+        elif flag in _RENAMED and flag != _PREFIX:
+            current = _RENAMED[flag]
+            notes.append(f"{flag} is an older flag: read as {current}")
+            translated += [current] if value is None else [current, value]
         else:
             translated += parts
     return translated, notes

@@ -1,7 +1,8 @@
 """What to profile, and what happens to the captures.
 
 Contract: plain values only, which draccus reads from YAML and flags; an invalid config raises
-ValueError when it is built, before training starts. Steps count from 0, as in Levanter.
+ValueError, which names the field, when it is built, before training starts; one that is off is
+never invalid. Steps count from 0, as in Levanter.
 """
 
 from __future__ import annotations
@@ -17,12 +18,6 @@ class Window:
 
     start_step: int
     num_steps: int
-
-    def __post_init__(self) -> None:
-        if self.start_step < 1:
-            raise ValueError(f"start_step must be at least 1, not {self.start_step}")
-        if self.num_steps < 1:
-            raise ValueError(f"num_steps must be at least 1, not {self.num_steps}")
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,8 @@ class ProfileOptions:
 
 @dataclass(frozen=True)
 class ProfilerConfig:
-    """One window by default: `num_steps` steps from `start_step` on."""
+    """One window by default: `num_steps` steps from `start_step` on; with `num_steps` 0 and no
+    `windows` all is off, as in Levanter."""
 
     enabled: bool = True
     start_step: int = 5
@@ -94,7 +90,8 @@ class ProfilerConfig:
     """Mask home folders, user and host names and source stacks in what is logged."""
 
     def __post_init__(self) -> None:
-        _ = self.base_windows  # raises for an invalid one
+        if not self.is_on:
+            return
         _require_positive(self, "triggered_steps", "ingest_time_limit", "ingest_memory_gb")
         _require_not_negative(self, "ingest_timeout", "hosts_timeout", "max_anomalies")
         if self.anomaly_factor is not None and self.anomaly_factor <= 1:
@@ -102,6 +99,10 @@ class ProfilerConfig:
         self._check_windows()
 
     def _check_windows(self) -> None:
+        for index, window in enumerate(self.windows):
+            _check_window(window, f"windows[{index}].")
+        if not self.windows:
+            _check_window(self.base_windows[0], "")
         windows = self.base_windows
         for before, after in pairwise(windows):
             if before.start_step + before.num_steps > after.start_step:
@@ -110,6 +111,11 @@ class ProfilerConfig:
         span = last.start_step + last.num_steps - windows[0].start_step
         if self.every is not None and self.every < span:
             raise ValueError(f"every must be at least {span}, the steps it repeats: {self.every}")
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is profiled."""
+        return self.enabled and (bool(self.windows) or self.num_steps != 0)
 
     @property
     def base_windows(self) -> tuple[Window, ...]:
@@ -124,6 +130,13 @@ class ProfilerConfig:
             return list(range(process_count))
         wanted = chosen if isinstance(chosen, list) else [chosen]
         return sorted({index for index in wanted if 0 <= index < process_count})
+
+
+def _check_window(window: Window, where: str) -> None:
+    for name in ("start_step", "num_steps"):
+        value = getattr(window, name)
+        if value < 1:
+            raise ValueError(f"{where}{name} must be at least 1, is {value}")
 
 
 def _require_not_negative(config: ProfilerConfig, *names: str) -> None:

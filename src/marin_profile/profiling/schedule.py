@@ -106,8 +106,8 @@ def refuse_too_early(config: ProfilerConfig, first_step: int) -> None:
     for window in config.base_windows:
         if window.start_step < first_step:
             raise ValueError(
-                f"a window cannot start at step {window.start_step}: step {first_step} is the "
-                "first one after a hook was called, so the first to profile"
+                f"start_step must be at least {first_step} with this Levanter, is "
+                f"{window.start_step}: its first hook is called after step {first_step - 1}"
             )
 
 
