@@ -142,8 +142,10 @@ class Profiler:
             self._stop(None)
             if self._has_ended:
                 self._say_if_nothing_was_profiled()
-            self._keeper.finish(self._config.ingest_timeout if wait else 0.0)
-            self._requests.give_back()
+            try:
+                self._keeper.finish(self._config.ingest_timeout if wait else 0.0)
+            finally:
+                self._requests.give_back()
         except Exception as error:
             logger.warning("profiling failed: %s: %s", type(error).__name__, error)
 

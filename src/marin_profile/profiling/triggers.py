@@ -12,12 +12,11 @@ Contract
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 from pathlib import Path
 from typing import Protocol
 
 from marin_profile.profiling.record import ON_DEMAND
+from marin_profile.profiling.signals import taken
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +48,7 @@ class Requests:
         self._seen = _touched(self._path)
         self._signalled = False
         self._asked: str | None = None
-        self._handler: object = None
-        if run_dir is not None:
-            self._take_signal()
+        self._signal = taken("SIGUSR2", self._on_signal) if run_dir is not None else None
 
     def ask(self, trigger: str) -> None:
         """Ask for a capture, from any thread."""
@@ -98,36 +95,14 @@ class Requests:
         """The signal to whoever had it, and what the agreement holds."""
         if self._agreement is not None:
             self._agreement.close()
-        handler, self._handler = self._handler, None
-        is_main = threading.current_thread() is threading.main_thread()
-        if handler is not None and is_main and signal.getsignal(signal.SIGUSR2) == self._on_signal:
-            signal.signal(signal.SIGUSR2, handler)  # type: ignore[arg-type]
-
-    def _take_signal(self) -> None:
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and hasattr(signal, "SIGUSR2") and _is_free(signal.SIGUSR2):
-            self._handler = signal.signal(signal.SIGUSR2, self._on_signal)
+        if self._signal is not None:
+            self._signal.give_back()
 
     def _on_signal(self, *_: object) -> None:
         # In the thread of training, between two of its instructions: no lock may be taken here.
         self._signalled = True
         if self._agreement is None and self.due == NEVER:
             self._trigger, self.due = ON_DEMAND, 0
-
-
-def _is_free(number: signal.Signals) -> bool:
-    """No handler, neither Python's nor, as faulthandler's, one of the C level."""
-    return signal.getsignal(number) == signal.SIG_DFL and not _is_caught(number)
-
-
-def _is_caught(number: signal.Signals) -> bool:
-    """Whether the process has a handler of any kind; False where the system does not tell."""
-    try:
-        status = Path("/proc/self/status").read_text()
-        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-        return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
-    except (OSError, ValueError, IndexError, StopIteration):
-        return False
 
 
 def _touched(path: Path | None) -> int | None:
