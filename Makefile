@@ -9,6 +9,7 @@ PYTEST_ARGS ?= -n 2 --dist loadgroup -m "not long"
 LONG_PYTEST_ARGS ?= -m long
 
 SAMPLE ?= 50
+MINUTES ?= 5
 
 # Hundreds of tests start a process of their own: compiled once, each starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,7 +27,7 @@ ifneq ($(wildcard $(REFERENCE)/.),)
 export MARIN_PROFILE_REFERENCE ?= $(abspath $(REFERENCE))
 endif
 
-.PHONY: demo install test test-long mutants lint format wheel bench clean distclean
+.PHONY: demo install test test-long mutants fuzz lint format wheel bench clean distclean
 
 demo: $(DEMO_READY)
 	rm -rf demo_out
@@ -43,6 +44,10 @@ test-long: $(DEV_READY)
 # Whether the tests notice a changed numeric core: mutants of each module, drawn with a seed.
 mutants: $(DEV_READY)
 	$(BIN)/python scripts/mutants.py $(MODULES) --sample $(SAMPLE)
+
+# Damaged profiles, drawn with a seed: what each comes to, and what fails, in fuzz_out/.
+fuzz: $(DEV_READY)
+	$(BIN)/python scripts/fuzz.py --minutes $(MINUTES)
 
 lint: $(DEV_READY)
 	$(BIN)/ruff check .
@@ -72,7 +77,7 @@ bench: $(DEV_READY)
 	$(BIN)/python scripts/bench.py summarize
 
 clean:
-	rm -rf demo_out build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf demo_out fuzz_out build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

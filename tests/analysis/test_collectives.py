@@ -12,6 +12,7 @@ from builders_xspace import (
     hlo_proto,
     instruction,
     shape_proto,
+    summarize_spaces,
 )
 from marin_profile.analysis.collectives.bandwidth import bus_factor
 from marin_profile.analysis.collectives.waits import MergedCollectives, bandwidth
@@ -361,3 +362,18 @@ def test_members_that_miss_each_other_are_left_out():
     assert (found.instances, found.wire) == (12, 11 * 2 * 10 * US)
     assert (found.wait, found.wait_is_lower_bound) == (11 * 20 * US, True)
     assert [one.arrived_last for one in merged.members] == [0, 11]
+
+
+def test_waits_outside_the_headline_window_only_are_nobodys(tmp_path):
+    space = Space()
+    for ordinal in range(2):
+        tpu = space.tpu(ordinal)
+        for step in range(4):
+            tpu.step(step, 100 * step, 100).op("dot.1", 100 * step, 50, category="convolution")
+        # Of the warm-up step, which is not in the window.
+        tpu.op("all-reduce.1", 60 + 10 * ordinal, 30 - 10 * ordinal, category="all-reduce")
+
+    waits = collectives_of(space)
+
+    assert (waits.members, waits.exposed_wait_caused) == ((), {})
+    assert summarize_spaces(tmp_path, space).stragglers == []

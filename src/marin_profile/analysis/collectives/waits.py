@@ -314,6 +314,8 @@ class _Waits:
             return
         table, place, kind = found.table, found.place, found.table.kind
         counted = found.meant & (table.steady[:, place] | (not steady))
+        if not counted.any():
+            return
         wait = np.where(counted, found.wait, 0)
         exposed = np.minimum(wait, np.maximum(table.exposed[:, place], 0))
         member = np.broadcast_to(table.members[place], wait.shape)
