@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from marin_profile.base.errors import NotFoundError, UsageError
-from marin_profile.base.storage import files_below, open_file, write_file
+from marin_profile.base.storage import delete_file, files_below, open_file, write_file
 
 
 def test_parents_are_made_and_the_mode_is_usual(tmp_path: Path) -> None:
@@ -94,3 +94,13 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     for path in (str(tmp_path / "no"), "memory://storage/no"):
         with pytest.raises(NotFoundError, match="no does not exist"):
             open_file(path)
+
+
+@pytest.mark.parametrize("protocol", ["", "local://", "memory:/"])
+def test_what_is_deleted_need_not_be_there(tmp_path: Path, protocol: str) -> None:
+    path = f"{protocol}{tmp_path}/a"
+    write_file(path, b"abc")
+    delete_file(path)
+    delete_file(path)
+    with pytest.raises(NotFoundError):
+        open_file(path)

@@ -38,10 +38,17 @@ def free_port() -> str:
 
 
 def train(out: Path, name: str, below: str = "run/profiler") -> Trained:
+    run_both(out, name)
+    trained = trained_in(out, below)
+    assert [result["steps"][-1] for result in trained.results] == [11, 11]
+    return trained
+
+
+def run_both(out: Path, *names: str) -> None:
     port = free_port()
     children = [
         subprocess.Popen(
-            [sys.executable, str(SCRIPT), str(out), str(index), port, name],
+            [sys.executable, str(SCRIPT), str(out), str(index), port, *names],
             cwd=out,
             stderr=(out / f"stderr_{index}").open("wb"),
         )
@@ -53,8 +60,10 @@ def train(out: Path, name: str, below: str = "run/profiler") -> Trained:
         for child in children:
             child.kill()
     assert codes == [0, 0], (out / "stderr_0").read_text()[-3000:]
+
+
+def trained_in(out: Path, below: str) -> Trained:
     results = [json.loads((out / f"result_{index}.json").read_text()) for index in (0, 1)]
-    assert [result["steps"][-1] for result in results] == [11, 11]
     return Trained(out / below, results)
 
 
@@ -113,3 +122,38 @@ def test_processes_with_disks_of_their_own_meet_in_a_shared_place(tmp_path, name
     assert [said(result) for result in trained.results] == [[], []]
     assert len(trained.summary.hosts) == 2
     assert len(summarize(f"local://{tmp_path}/bucket/run/profiler").hosts) == 2
+
+
+@pytest.fixture(scope="module")
+def touched(tmp_path_factory) -> Path:
+    """A capture on demand, agreed on through JAX's service, then another one through a folder."""
+    out = tmp_path_factory.mktemp("touched")
+    run_both(out, "touched", "touched_folder")
+    return out
+
+
+def begun(result: dict) -> list[str]:
+    return [line for line in result["log"] if line.startswith("INFO profiling ")]
+
+
+@needs_levanter
+@pytest.mark.parametrize("name", ["touched", "touched_folder"])
+def test_on_demand_both_capture_the_same_steps(touched, name):
+    """The file is touched where the first process sees it; the second one sees it 2 s later. In the
+    folder each also reads what the other one wrote 2 s late."""
+    trained = trained_in(touched / name, "machine_0/run/profiler")
+    for result in trained.results:
+        (line,) = said(result)
+        assert line.startswith("WARNING no window will be profiled: training ends")
+    first, second = (begun(result) for result in trained.results)
+    assert len(first) == 1
+    assert first == second
+    summary = trained.summary
+    assert len(summary.hosts) == 2
+    assert summary.capture.profiling.missing_processes == []
+    assert summary.capture.profiling.trigger == "on_demand"
+    steps = [step.step_num for step in summary.step_time.steps]
+    assert f"steps {steps[0]} to {steps[-1]} as requested" in first[0]
+    assert len(steps) == 2
+    assert [result["keys"] for result in trained.results] == [[], []]
+    assert not [*touched.rglob(".agreement")]

@@ -3,13 +3,15 @@
 import json
 import os
 import sys
+import threading
 import time
+from collections import deque
 from pathlib import Path
 
 import jax
 import tiny_training as tiny
 
-from marin_profile.levanter import ingestion
+from marin_profile.profiling import ingestion, medium
 
 STEPS = 12
 
@@ -39,26 +41,93 @@ def no_worker() -> None:
 FAULTS = {"slow": slow_stop, "lost": lost_capture, "no_worker": no_worker}
 
 
-def main(out: Path, index: int, port: str, name: str) -> None:
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(f"127.0.0.1:{port}", 2, index)
-    if index == 1 and name in FAULTS:
-        FAULTS[name]()
+# A file that is touched in the first process's folder, and which the other one sees so much later.
+SECONDS_LATER = 2.0
+STEP_SECONDS = 0.05
+
+
+def touched_late(out: Path, index: int, train_steps: int) -> tiny.Scenario:
+    """Each process has a folder of its own, where the second one's lags behind the first one's."""
+    tiny.SLEEPS[:] = [STEP_SECONDS] * 10_000
+
+    def touch(_: object) -> None:
+        there, here = (out / f"machine_{i}/run/profile_now" for i in (0, index))
+        if index == 0:
+            here.touch()
+            return
+        time.sleep(SECONDS_LATER)
+        while not there.exists():
+            time.sleep(0.05)
+        here.touch()
+        os.utime(here, ns=(there.stat().st_atime_ns, there.stat().st_mtime_ns))
+
+    settings = {"ingest": True, "shared_dir": str(out / "bucket"), "hosts_timeout": 300.0}
+    config = tiny.profile(start_step=train_steps, triggered_steps=2, **settings)
+    do = {10: lambda run_dir: threading.Thread(target=touch, args=(run_dir,), daemon=True).start()}
+    return tiny.Scenario(config, train_steps, do=do)
+
+
+class LaggingFolder(medium.SharedFolder):
+    """Shows what was there `SECONDS_LATER` ago."""
+
+    def __init__(self, root: str, count: int) -> None:
+        super().__init__(root, count)
+        self._seen: deque[tuple[float, dict[int, str]]] = deque()
+
+    def read(self, process: int) -> str | None:
+        return self.read_all().get(process)
+
+    def read_all(self) -> dict[int, str]:
+        now = time.monotonic()
+        self._seen.append((now, super().read_all()))
+        while len(self._seen) > 1 and self._seen[1][0] <= now - SECONDS_LATER:
+            self._seen.popleft()
+        first, notes = self._seen[0]
+        return notes if first <= now - SECONDS_LATER else {}
+
+
+def use_lagging_folder() -> None:
+    medium.coordination_client = lambda: None
+    medium.SharedFolder = LaggingFolder
+
+
+def scenario_of(out: Path, index: int, name: str) -> tiny.Scenario:
     # What never comes is not worth a long wait.
     hosts_timeout = 15.0 if name in ("lost", "no_worker") else 300.0
     settings = {"ingest": True, "hosts_timeout": hosts_timeout, "ingest_timeout": 600.0}
-    log_dir = out
     if name.startswith("shared"):
-        log_dir = out / f"machine_{index}"
         protocol = "local://" if name == "shared_url" else ""
         settings["shared_dir"] = f"{protocol}{out}/bucket"
-    scenario = tiny.Scenario(tiny.profile(**settings), train_steps=STEPS)
-    tiny.SCENARIOS[name] = scenario
-    result = tiny.run_logged(name, log_dir)
-    (out / f"result_{index}.json").write_text(json.dumps(result))
+    return tiny.Scenario(tiny.profile(**settings), train_steps=STEPS)
+
+
+def run(out: Path, index: int, name: str) -> dict:
+    if name == "touched":
+        tiny.SCENARIOS[name] = touched_late(out, index, 120)
+    elif name == "touched_folder":
+        use_lagging_folder()
+        tiny.SCENARIOS[name] = touched_late(out, index, 300)
+    else:
+        tiny.SCENARIOS[name] = scenario_of(out, index, name)
+    has_own_disk = name.startswith(("shared", "touched"))
+    return tiny.run_logged(name, out / f"machine_{index}" if has_own_disk else out)
+
+
+def main(out: Path, index: int, port: str, names: list[str]) -> None:
+    """With several names each has a folder of its own."""
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"127.0.0.1:{port}", 2, index)
+    for name in names:
+        if index == 1 and name in FAULTS:
+            FAULTS[name]()
+        below = out / name if len(names) > 1 else out
+        result = run(below, index, name)
+        client = medium.coordination_client()
+        result["keys"] = client.key_value_dir_get("marin_profile/") if client else []
+        (below / f"result_{index}.json").write_text(json.dumps(result))
     sys.stdout.flush()
     os._exit(0)  # what JAX does at exit when a process is missing is not asked here
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4])
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:])

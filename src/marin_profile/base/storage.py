@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -118,6 +118,18 @@ def _write_local(target: Path, content: bytes) -> None:
         beside.unlink(missing_ok=True)
 
 
+def delete_file(path: str) -> None:
+    """Delete a file, if it is there."""
+    path = plain(path)
+    with _named_errors(path, "write"):
+        if not is_url(path):
+            Path(path).unlink(missing_ok=True)
+            return
+        system, inner = _file_system(path)
+        with suppress(FileNotFoundError):
+            system.rm_file(inner)
+
+
 @contextmanager
 def partial_folder(folder: Path, prefix: str) -> Iterator[Path]:
     """A temporary folder in `folder` to put outputs together in; what a killed process left of its
@@ -166,6 +178,7 @@ def _entries(folder: str, *, is_root: bool) -> list[os.DirEntry[str]]:
 
 def _remote_files(root: str) -> Iterator[tuple[str, int]]:
     system, path = _file_system(root)
+    system.invalidate_cache(path)  # others write there
     if not system.exists(path):
         raise FileNotFoundError(root)
     if system.isfile(path):

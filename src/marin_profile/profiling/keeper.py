@@ -63,7 +63,8 @@ class Keeper:
     ) -> None:
         self.beside = Beside()
         self.records = Records(self._changed)
-        self.watches: list[Callable[[], None]] = []  # called in every round
+        self.watches: list[Callable[[], None]] = []  # called in every round until training ends
+        self.closing: list[Callable[[], None]] = []  # called once, after the last of those
         self._config = config
         self._run = run
         self._times = times
@@ -141,11 +142,20 @@ class Keeper:
         while not self._stopping:
             self._wake.wait(ROUND_EVERY)
             self._wake.clear()
-            for step in (self._ingest, self._log, self._write, *self.watches):
+            for step in (self._ingest, self._log, self._write, *self._watching()):
                 self._try(step)
             with self._round_done:
                 self._round_done.notify_all()
-        self._try(self._write_last)
+        self.beside.has_ended = True
+        for step in (self._write_last, *self._watching()):
+            self._try(step)
+
+    def _watching(self) -> list[Callable[[], None]]:
+        """The watches, or what closes them; not again after that."""
+        if not self.beside.has_ended:
+            return self.watches
+        closing, self.closing = self.closing, []
+        return closing
 
     def _try(self, step: Callable[[], None]) -> None:
         try:

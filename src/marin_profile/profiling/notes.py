@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 STEP_TIMES_KEPT = 1000
 FEWEST_QUIET_STEPS = 5
+STEPS_FOR_USUAL = 50
 STEPS_NAMED = 3
 # A window is representative if its median step is that near the median of the other steps.
 REPRESENTATIVE_WITHIN = 0.10
@@ -49,6 +50,13 @@ class StepTimes:
     quiet: deque[tuple[int, float]] = field(default_factory=_newest)
     while_ingesting: deque[tuple[int, float]] = field(default_factory=_newest)
     compiling: deque[tuple[int, float]] = field(default_factory=_newest)
+
+    @property
+    def usual(self) -> float | None:
+        """Seconds of the median of the newest steps outside all windows, None before the first."""
+        newest = [list(times)[-STEPS_FOR_USUAL:] for times in (self.quiet, self.while_ingesting)]
+        seconds = [seconds for times in newest for _, seconds in times]
+        return median(seconds) if seconds else None
 
 
 @dataclass

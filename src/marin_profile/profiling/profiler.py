@@ -82,7 +82,8 @@ class Profiler:
         self._beside = self._keeper.beside
         self._records: Records = self._keeper.records
         self._requests = Requests(run.folder if config.on_demand else None, agreement)
-        self._keeper.watches.append(lambda: self._requests.look(self._beside.last_step))
+        self._keeper.watches.append(self._look_for_requests)
+        self._keeper.closing.append(self._requests.withdraw)
         self._slow_steps = (
             SlowSteps(config.anomaly_factor) if config.anomaly_factor is not None else None
         )
@@ -156,6 +157,10 @@ class Profiler:
         left = self._leftovers.to_finish(Owner.this_process())
         return [noted(record, job=None) for record in left]
 
+    def _look_for_requests(self) -> None:
+        """In the keeper's thread."""
+        self._requests.look(self._beside.last_step, self._times.usual)
+
     # --- one step --------------------------------------------------------------------------------
 
     def _after_step(self, step: int, seconds: float, state: Any) -> None:
@@ -178,6 +183,7 @@ class Profiler:
             if following < running.stop_step:
                 return
             self._stop(state)
+            self._requests.captured(range(running.notes.start_step, following))
         is_slow = is_quiet and self._slow_steps is not None and self._slow_steps.is_slow(seconds)
         if is_slow and self._anomalies_left > 0:
             logger.info("step %d took %.3f s", step, seconds)

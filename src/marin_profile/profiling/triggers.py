@@ -4,7 +4,7 @@ Contract
 * `due` is the first step before which one may begin, NEVER if none is asked for; a look at it costs
   nothing. The file is looked at in `look`, which belongs in a thread.
 * In one process a capture begins at once; with an agreement, at the step that all processes agreed
-  on, or not at all.
+  on, or not at all. A step inside another capture waits for its end, in all processes alike.
 * The file is never removed, so that every process of a run sees it; it may be touched again. The
   signal is used only if nobody else does, and given back.
 """
@@ -12,6 +12,7 @@ Contract
 from __future__ import annotations
 
 import logging
+from collections import deque
 from pathlib import Path
 from typing import Protocol
 
@@ -25,13 +26,15 @@ TOUCH_NAME = "profile_now"
 
 
 class Agreement(Protocol):
-    """What several processes agree on."""
+    """What several processes agree on. One thread calls it, not training's."""
 
-    def propose(self, trigger: str) -> None:
-        """Ask all processes for a capture."""
+    def propose(self, trigger: str, touched: int | None = None) -> None:
+        """Ask all processes for a capture. `touched`: when the file that asks for it was touched,
+        in ns: all processes may see it, some of them late."""
 
-    def poll(self, last_step: int) -> tuple[int, str] | None:
-        """The step that all agreed on, and the trigger, once; `last_step`: the newest one here."""
+    def poll(self, last_step: int, step_seconds: float | None) -> tuple[int, str] | None:
+        """The step that all agreed on, and the trigger, once; `last_step`: the newest one here;
+        `step_seconds`: what a step usually takes, if that is known."""
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -47,35 +50,41 @@ class Requests:
         self._path = run_dir / TOUCH_NAME if run_dir is not None else None
         self._seen = _touched(self._path)
         self._signalled = False
-        self._asked: str | None = None
+        self._asked: deque[str] = deque()
         self._signal = taken("SIGUSR2", self._on_signal) if run_dir is not None else None
 
     def ask(self, trigger: str) -> None:
         """Ask for a capture, from any thread."""
         if self._agreement is not None:
-            self._asked = trigger
+            self._asked.append(trigger)
         elif self.due == NEVER:
             self._trigger, self.due = trigger, 0
 
-    def look(self, last_step: int) -> None:
+    def look(self, last_step: int, step_seconds: float | None = None) -> None:
         """Whether the file was touched or the signal came, and what the processes agreed on."""
         touched = _touched(self._path)
         is_new = touched is not None and touched != self._seen
         was_signalled, self._signalled = self._signalled, False
         if is_new or was_signalled:
             logger.info("a profile was requested")
-        if is_new or (was_signalled and self._agreement is not None):
-            self._seen = touched
-            self.ask(ON_DEMAND)
+        self._seen = touched
         if self._agreement is None:
+            if is_new:
+                self.ask(ON_DEMAND)
             return
-        asked, self._asked = self._asked, None
-        if asked is not None:
-            self._agreement.propose(asked)
-        agreed = self._agreement.poll(last_step)
+        if is_new or was_signalled:
+            self._agreement.propose(ON_DEMAND, touched if is_new else None)
+        while self._asked:
+            self._agreement.propose(self._asked.popleft())
+        agreed = self._agreement.poll(last_step, step_seconds)
         if agreed is not None:
             step, self._trigger = agreed
             self.due = step
+
+    def captured(self, steps: range) -> None:
+        """A capture of these steps has ended: one that was to begin among them is next."""
+        if self.due in steps:
+            self.due = steps.stop
 
     def take(self, step: int) -> str | None:
         """The trigger of the capture that begins with `step`, if one is due."""
@@ -91,10 +100,14 @@ class Requests:
             return None
         return self._trigger
 
-    def give_back(self) -> None:
-        """The signal to whoever had it, and what the agreement holds."""
+    def withdraw(self) -> None:
+        """No capture can begin any more: the agreement leaves nothing behind. For the thread that
+        looks."""
         if self._agreement is not None:
             self._agreement.close()
+
+    def give_back(self) -> None:
+        """The signal to whoever had it."""
         if self._signal is not None:
             self._signal.give_back()
 
