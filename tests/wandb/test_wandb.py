@@ -578,6 +578,17 @@ def test_referred_folder(references: dict[str, str | None], folder: str | None) 
     assert referred_folder(references) == folder
 
 
+def test_a_long_run_id_is_shortened_so_that_no_two_are_alike() -> None:
+    for make in (artifacts.summary_artifact_name, artifacts.capture_artifact_name):
+        room = 128 - len(make(""))
+        assert make("r" * room).count("r" * room) == 1
+        assert len(make("r" * room)) == 128
+        longer = [make("r" * room + end) for end in ("a", "b")]
+        assert longer[0] != longer[1]
+        assert [len(name) for name in longer] == [128, 128]
+        assert longer[0] == make("r" * room + "a")
+
+
 def test_names_and_hashes() -> None:
     assert artifacts.summary_artifact_name("a b/ü") == "profile-summary-a-b--"
     assert artifacts.config_hash({"b": 1, "a": {"d": 2, "c": 3}}) == artifacts.config_hash(

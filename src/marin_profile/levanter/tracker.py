@@ -1,14 +1,13 @@
-"""What the worker staged -> the run's tracker, whichever one Levanter uses: artifacts and scalars.
+"""What the worker staged -> the run's tracker, whichever one Levanter uses: artifacts and figures.
 
 Contract
 * An artifact of type `profile_summary` (summary, report and `metadata.json`), one of type
-  `jax_profile` (the capture, or on W&B a reference to it, unless neither is wanted), and scalars
-  under `profile/` through `log_summary`: trackers refuse scalars of a step that is past.
-* On W&B the artifacts carry their metadata, and a table of the top ops and the report go with
-  the scalars. `log_staged` then returns when W&B has the artifacts; every other tracker takes
-  copies before it returns. It may take long, so it belongs in a thread. Staged files are removed
-  afterwards.
-* What the tracker raises, or W&B refuses, is raised.
+  `jax_profile` (the capture, or on W&B a reference to it, unless neither is wanted), and figures
+  under `profile/` through `log_summary`: trackers refuse figures of a step that is past.
+* Each real tracker is given what it can hold, past what wraps it: a CompositeTracker swallows
+  errors, a BackgroundTracker drops what comes late. It says for each what that tracker confirmed.
+* What one of several trackers raises is in its row; if no tracker holds anything and one raised,
+  that is raised. It may take long, so it belongs in a thread. Staged files are removed afterwards.
 """
 
 from __future__ import annotations
@@ -20,23 +19,20 @@ from typing import Any
 
 import msgspec
 
+from marin_profile.levanter.backends import Load, backend_of
 from marin_profile.profiling.record import Logged
-from marin_profile.profiling.staging import (
-    STAGED_FILE,
-    STAGING_FOLDER,
-    TABLE_COLUMNS,
-    Staged,
-)
+from marin_profile.profiling.staging import STAGED_FILE, STAGING_FOLDER, Staged
 from marin_profile.wandb.artifacts import (
     CAPTURE_TYPE,
     SUMMARY_TYPE,
     capture_artifact_name,
     summary_artifact_name,
 )
-from marin_profile.wandb.session import load_wandb
-from marin_profile.wandb.upload import Upload, log_artifacts
+from marin_profile.wandb.upload import Upload
 
-_PREFIX = "profile/"
+
+class NotLoggedError(RuntimeError):
+    """None of several trackers took anything."""
 
 
 class LevanterTracker:
@@ -46,46 +42,52 @@ class LevanterTracker:
         self._find = find
 
     def log(self, outputs: Path, run_id: str, seconds: float) -> tuple[Logged, ...]:
-        tracker = self._find()
-        staged, names = log_staged(tracker, outputs=outputs, run_id=run_id, seconds=seconds)
-        note = f"{'with' if staged.decision.wanted else 'without'} its capture"
-        name = str(getattr(tracker, "name", type(tracker).__name__))
-        return (Logged(name, tuple(names), f"{note} ({staged.decision.why})"),)
+        return log_staged(self._find(), outputs=outputs, run_id=run_id, seconds=seconds)
 
 
-def log_staged(
-    tracker: Any, *, outputs: Path, run_id: str, seconds: float
-) -> tuple[Staged, list[str]]:
-    """Log what lies staged below `outputs`; on W&B wait at most so many seconds for each artifact.
-    What was staged, and the artifacts that were logged.
+def log_staged(tracker: Any, *, outputs: Path, run_id: str, seconds: float) -> tuple[Logged, ...]:
+    """Log what lies staged below `outputs`; on W&B wait at most so many seconds until it has all
+    artifacts. One row for each real tracker; those that keep nothing only if none keeps anything.
 
     Raises what stands in the way, TimeoutError among it.
     """
     folder = outputs / STAGING_FOLDER
     try:
         staged = msgspec.json.decode((folder / STAGED_FILE).read_bytes(), type=Staged)
-        uploads = _uploads(folder, staged, run_id)
-        run = wandb_run(tracker)
-        scalars: dict[str, Any] = {f"{_PREFIX}{name}": v for name, v in staged.scalars.items()}
-        scalars[f"{_PREFIX}capture_upload"] = staged.decision.why
-        if staged.capture_path is not None:
-            scalars[f"{_PREFIX}capture_path"] = staged.capture_path
-        if run is None:
-            uploads = [upload for upload in uploads if upload.folder is not None]
-            for upload in uploads:
-                tracker.log_artifact(str(upload.folder), name=upload.name, type=upload.type)
-            tracker.log_summary(scalars)
-        else:
-            tracker.log_summary(scalars | _panels(staged))
-            log_artifacts(run, uploads, seconds=seconds)
+        load = Load(staged, tuple(_uploads(folder, staged, run_id)), seconds)
+        return _log_to_each(list(_real_trackers(tracker)), load)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return staged, [upload.name for upload in uploads]
+
+
+def _log_to_each(trackers: list[tuple[Any, bool]], load: Load) -> tuple[Logged, ...]:
+    if not trackers:
+        return (Logged("no tracker"),)
+    tried = [_log_to(real, has_finished, load) for real, has_finished in trackers]
+    rows = [row for row, _ in tried]
+    errors = [error for _, error in tried if error is not None]
+    if errors and not any(row.holds_any for row in rows):
+        if len(errors) == 1:
+            raise errors[0]
+        raise NotLoggedError("; ".join(f"{row.tracker}: {row.error}" for row in rows if row.error))
+    return tuple([row for row in rows if row.holds_any or row.error] or dict.fromkeys(rows))
+
+
+def _log_to(real: Any, has_finished: bool, load: Load) -> tuple[Logged, Exception | None]:
+    row = Logged(str(getattr(real, "name", type(real).__name__)))
+    try:
+        if has_finished:
+            raise RuntimeError(f"the {row.tracker} tracker has finished")
+        for grown in backend_of(real)(real, load):
+            row = grown
+    except Exception as error:
+        return msgspec.structs.replace(row, error=f"{type(error).__name__}: {error}"), error
+    return row, None
 
 
 def wandb_run(tracker: Any) -> Any | None:
     """The live W&B run behind a tracker, which may be wrapped, or one of several."""
-    for found in _unwrapped(tracker):
+    for found, _ in _real_trackers(tracker):
         if getattr(found, "name", None) == "wandb":
             run = getattr(found, "run", None)
             if run is not None and not getattr(run, "disabled", False):
@@ -93,11 +95,16 @@ def wandb_run(tracker: Any) -> Any | None:
     return None
 
 
-def _unwrapped(tracker: Any) -> Iterator[Any]:
-    yield tracker
+def _real_trackers(tracker: Any, has_finished: bool = False) -> Iterator[tuple[Any, bool]]:
+    """What is behind the wrappers, each with whether its wrapper takes nothing more."""
     inner = getattr(tracker, "wrapped", None)
-    for found in (*getattr(tracker, "loggers", ()), *([inner] if inner is not None else ())):
-        yield from _unwrapped(found)
+    if inner is not None:
+        yield from _real_trackers(inner, has_finished or bool(getattr(tracker, "_stopped", False)))
+    elif hasattr(tracker, "loggers"):
+        for one in tracker.loggers:
+            yield from _real_trackers(one, has_finished)
+    else:
+        yield tracker, has_finished
 
 
 def _uploads(folder: Path, staged: Staged, run_id: str) -> list[Upload]:
@@ -118,12 +125,3 @@ def _uploads(folder: Path, staged: Staged, run_id: str) -> list[Upload]:
         reference=None if staged.decision.wanted else staged.reference,
     )
     return [summary, capture]
-
-
-def _panels(staged: Staged) -> dict[str, Any]:
-    wandb = load_wandb()
-    table = wandb.Table(columns=list(TABLE_COLUMNS), data=staged.top_ops)
-    panels = {f"{_PREFIX}top_ops": table}
-    if staged.report_html is not None:
-        panels[f"{_PREFIX}report"] = wandb.Html(staged.report_html)
-    return panels

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from marin_profile.base.storage import is_url
 from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.profiling.run import Run
@@ -39,15 +40,18 @@ class Publish:
 
 @dataclass(frozen=True)
 class Job:
-    """Summarise the capture in `capture_dir` into `output_dir`, and copy the outputs to `copy_dir`.
+    """Summarise the capture in `capture_dir` into `output_dir`, and copy the outputs to `copy_dir`
+    and `copy_url`.
 
     `run`: fields of RunMetadata that training knows. `leave_part`: for the process that merges.
-    `shared`: a URL that the capture is copied to. `gather`: take the other processes' captures in.
+    `shared`: a URL that the capture and its outputs are copied to. `gather`: take the other
+    processes' captures in.
     """
 
     capture_dir: Path
     output_dir: Path
     copy_dir: Path | None = None
+    copy_url: str | None = None
     run: dict[str, Any] = field(default_factory=dict)
     leave_part: bool = False
     shared: str | None = None
@@ -85,6 +89,7 @@ def job_of(config: ProfilerConfig, run: Run, folder: Path, facts: dict[str, Any]
         capture_dir=folder,
         output_dir=folder,
         copy_dir=newest_outputs(config, run) if is_first else None,
+        copy_url=_newest_url(config, run) if is_first else None,
         run=facts,
         leave_part=run.count > 1,
         shared=shared,
@@ -94,5 +99,14 @@ def job_of(config: ProfilerConfig, run: Run, folder: Path, facts: dict[str, Any]
 
 
 def newest_outputs(config: ProfilerConfig, run: Run) -> Path:
-    """Where the run's newest summary and report also go."""
-    return Path(config.output_dir) / run.run_id if config.output_dir else run.folder
+    """Where the run's newest summary and report also go on this machine."""
+    if config.output_dir and not is_url(config.output_dir):
+        return Path(config.output_dir) / run.run_id
+    return run.folder
+
+
+def _newest_url(config: ProfilerConfig, run: Run) -> str | None:
+    """Where they also go, if the config names a URL or the run's folder is copied to one."""
+    if config.output_dir:
+        return f"{config.output_dir}/{run.run_id}" if is_url(config.output_dir) else None
+    return run.shared.rpartition("/")[0] if run.shared is not None else None

@@ -87,11 +87,18 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Logged(msgspec.Struct, frozen=True):
-    """What a tracker confirmed: its name, the artifacts by name, and how (`note`)."""
+    """What one tracker confirmed: its name, the artifacts by name, the number of figures, and how
+    (`note`); `error`: why it does not hold the rest."""
 
     tracker: str
     artifacts: tuple[str, ...] = ()
     note: str = ""
+    figures: int = 0
+    error: str | None = None
+
+    @property
+    def holds_any(self) -> bool:
+        return bool(self.artifacts or self.figures)
 
 
 class CaptureRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,12 +38,17 @@ def finish_command(record: CaptureRecord) -> str:
 
 
 def logged_text(logged: tuple[Logged, ...]) -> str:
-    """`wandb: 2 artifacts; tensorboard: 1 artifact (...)`."""
-    return "; ".join(
-        f"{one.tracker}: {', '.join(one.artifacts) or 'no artifact'}"
-        + (f" ({one.note})" if one.note else "")
-        for one in logged
-    )
+    """`wandb: profile-summary-r:v0 and 14 figures (uploaded); noop: nothing (it keeps nothing)`."""
+    return "; ".join(map(_row_text, logged))
+
+
+def _row_text(one: Logged) -> str:
+    figures = [f"{one.figures} figures"] if one.figures else []
+    *first, last = (*one.artifacts, *figures) or ("nothing",)
+    what = f"{', '.join(first)} and {last}" if first else last
+    note = f" ({one.note})" if one.note else ""
+    error = f", the rest not: {one.error}" if one.error else ""
+    return f"{one.tracker}: {what}{note}{error}"
 
 
 def _tracing(record: CaptureRecord) -> Line:
@@ -71,7 +76,10 @@ def _shared(record: CaptureRecord) -> Line:
 def _published(record: CaptureRecord) -> Line | None:
     if not record.logged:
         return None
-    return logging.INFO, f"profile of {record.steps_text} logged to {logged_text(record.logged)}"
+    is_held = any(one.holds_any for one in record.logged)
+    level = logging.WARNING if any(one.error for one in record.logged) else logging.INFO
+    where = "logged to" if is_held else "not logged:"
+    return level, f"profile of {record.steps_text} {where} {logged_text(record.logged)}"
 
 
 def _failed(record: CaptureRecord) -> Line:

@@ -63,14 +63,15 @@ class UploadDecision:
 
 @dataclass(frozen=True)
 class Staged:
-    """What is logged besides the artifacts' files. `scalars` by name; `capture_path`: where the
-    capture lies, logged in place of a capture that is not uploaded; `reference`: the same as a URL,
-    unless names in it are redacted; `top_ops`: rows of TABLE_COLUMNS; `report_html`: the report,
-    None where markdown-it is not installed."""
+    """What is logged besides the artifacts' files. `scalars` by name; `output_path`: where summary
+    and report lie; `capture_path`: where the capture lies, logged in place of a capture that is not
+    uploaded; `reference`: the same as a URL, unless names in it are redacted; `top_ops`: rows of
+    TABLE_COLUMNS; `report_html`: the report, None where markdown-it is not installed."""
 
     decision: UploadDecision
     metadata: dict[str, Any]
     scalars: dict[str, float]
+    output_path: str
     capture_path: str | None
     reference: str | None
     top_ops: list[list[Any]]
@@ -92,13 +93,14 @@ def stage(job: Job, capture: Capture, summary: ProfileSummary, *, ingest_seconds
     with partial_folder(job.output_dir, _PARTIAL) as folder:
         partial = folder / STAGING_FOLDER
         partial.mkdir()
-        _fill(partial, job.publish, capture, summary, ingest_seconds)
+        _fill(partial, job, job.publish, capture, summary, ingest_seconds)
         shutil.rmtree(target, ignore_errors=True)
         os.replace(partial, target)
 
 
 def _fill(
     folder: Path,
+    job: Job,
     publish: Publish,
     capture: Capture,
     summary: ProfileSummary,
@@ -118,9 +120,10 @@ def _fill(
     metadata = artifact_metadata(summary) | {"capture_upload": decision.why}
     path = reference = None
     if not decision.wanted and publish.upload != "never":
-        path = redactor.text(capture.root) if redactor else capture.root
+        root = capture.root if job.gather is not None else job.shared or capture.root
+        path = redactor.text(root) if redactor else root
         metadata |= {"capture_path": path}
-        names = [capture.root, *(file.path for file in files)]
+        names = [root, *(base_name(file.path) for file in files)]
         if redactor is None or all(redactor.text(name) == name for name in names):
             reference = path if is_url(path) else f"file://{os.path.abspath(path)}"
     artifact = folder / "summary"
@@ -128,10 +131,12 @@ def _fill(
     (artifact / SUMMARY_FILE).write_text(summary.to_json())
     (artifact / REPORT_FILE).write_text(report)
     (artifact / METADATA_FILE).write_text(json.dumps(metadata, indent=1, sort_keys=True) + "\n")
+    output_path = job.shared or str(job.output_dir)
     staged = Staged(
         decision=decision,
         metadata=metadata,
         scalars=scalars_of(summary) | {"ingest_seconds": round(ingest_seconds, 3)},
+        output_path=redactor.text(output_path) if redactor else output_path,
         capture_path=path,
         reference=reference,
         top_ops=[_table_row(op) for op in summary.hot_ops],

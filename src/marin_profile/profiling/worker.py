@@ -23,11 +23,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from marin_profile.base.storage import partial_folder
+from marin_profile.base.errors import ProfileError
+from marin_profile.base.storage import partial_folder, write_file
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.profiling.job import Job
 
@@ -65,13 +67,14 @@ def ingest(job: Job) -> list[str]:
             copy_to_shared(job.capture_dir, job.shared)
         except Exception as error:
             problems.append(f"not copied to {job.shared}: {type(error).__name__}: {error}")
+            job = replace(job, shared=None, copy_url=None)
     seconds = time.monotonic() - started
     if job.gather is None or problems:
-        _summarise(job, own, known, seconds)
+        problems += _summarise(job, own, known, seconds)
     else:
         for capture, known, is_over in gather(job.gather):
-            _summarise(job, capture, known, seconds, is_final=is_over)
-    return problems
+            problems += _summarise(job, capture, known, seconds, is_final=is_over)
+    return list(dict.fromkeys(problems))
 
 
 def _summarise(
@@ -81,7 +84,8 @@ def _summarise(
     own_seconds: float,
     *,
     is_final: bool = True,
-) -> None:
+) -> list[str]:
+    """What did not go well but leaves summary and report."""
     from marin_profile.pipeline import summarize_capture
     from marin_profile.reports import render_markdown
 
@@ -92,11 +96,24 @@ def _summarise(
     _write(job.output_dir, contents)
     if job.copy_dir is not None and job.copy_dir != job.output_dir:
         _write(job.copy_dir, contents)
+    problems = _copy_outputs(job, contents)
     if job.publish is not None and is_final:
         from marin_profile.profiling.staging import stage
 
         stage(job, capture, summary, ingest_seconds=seconds)
     _note(f"{capture.source_path} of {len(capture.hosts)} host(s) summarised in {seconds:.1f} s")
+    return problems
+
+
+def _copy_outputs(job: Job, contents: dict[str, str]) -> list[str]:
+    """Beside the shared copy of the capture, and where the newest go; why not, if not."""
+    for url in (job.shared, job.copy_url):
+        try:
+            for name, text in contents.items() if url is not None else ():
+                write_file(f"{url}/{name}", text.encode())
+        except ProfileError as error:
+            return [f"not copied to {url}: {type(error).__name__}: {error}"]
+    return []
 
 
 def with_run(summary: ProfileSummary, job: Job) -> ProfileSummary:

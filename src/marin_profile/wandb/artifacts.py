@@ -16,20 +16,29 @@ from marin_profile.schema import ProfileSummary
 
 CAPTURE_TYPE = "jax_profile"
 SUMMARY_TYPE = "profile_summary"
+MOST_CHARACTERS = 128  # that W&B takes in an artifact's name
+_DIGEST_DIGITS = 10
 
 
 def summary_artifact_name(run_id: str) -> str:
     """The name under which a run's summaries are kept; what W&B refuses in names becomes "-"."""
-    return f"profile-summary-{_allowed(run_id)}"
+    return _fitting("profile-summary-", run_id, "")
 
 
 def capture_artifact_name(run_id: str) -> str:
     """The name that Levanter gave a run's captures."""
-    return f"run-{_allowed(run_id)}-profiler"
+    return _fitting("run-", run_id, "-profiler")
 
 
-def _allowed(run_id: str) -> str:
-    return re.sub(r"[^\w.-]", "-", run_id, flags=re.ASCII)
+def _fitting(before: str, run_id: str, after: str) -> str:
+    """A name that W&B takes. Of a run id that is too long the beginning stays, with a hash of the
+    whole, so that no two runs share a name."""
+    allowed = re.sub(r"[^\w.-]", "-", run_id, flags=re.ASCII)
+    room = MOST_CHARACTERS - len(before) - len(after)
+    if len(allowed) > room:
+        digest = hashlib.sha256(run_id.encode()).hexdigest()[:_DIGEST_DIGITS]
+        allowed = f"{allowed[: room - len(digest) - 1]}-{digest}"
+    return f"{before}{allowed}{after}"
 
 
 def config_hash(config: Mapping[str, Any]) -> str:

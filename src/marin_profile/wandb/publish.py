@@ -124,7 +124,7 @@ def _send(upload: Upload, entity: str | None, project: str) -> dict[str, Any]:
                 "W&B is switched off here (WANDB_MODE=disabled), so nothing is published."
             )
         try:
-            (logged,) = log_artifacts(run, [upload], seconds=UPLOAD_SECONDS)
+            (logged,) = list(log_artifacts(run, [upload], seconds=UPLOAD_SECONDS))
             outcome = _outcome(run, logged)
         except BaseException:  # as its own `with` does, which also prints the traceback
             with suppress(Exception):  # the first error explains more

@@ -1,14 +1,15 @@
 """How an artifact gets to W&B: what it holds, logged to a run, and waited for.
 
 Contract
-* `log_artifacts` logs them in order and returns when W&B has them; an offline run keeps them in
+* `log_artifacts` logs them in order and yields each when W&B has it; an offline run keeps them in
   its folder, and there is nothing to wait for.
-* What the SDK raises passes through, TimeoutError among it.
+* What the SDK raises passes through; without an answer in time it is a TimeoutError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,29 @@ class Upload:
     aliases: tuple[str, ...] = ()
 
 
-def log_artifacts(run: Any, uploads: Sequence[Upload], *, seconds: float) -> list[Any]:
-    """Log them to a live run, and wait at most so many seconds for each; the SDK's artifacts."""
+def log_artifacts(run: Any, uploads: Sequence[Upload], *, seconds: float) -> Iterator[Any]:
+    """Log them to a live run, and wait at most so many seconds for all of them; the SDK's artifacts
+    as W&B confirms them."""
+    until = time.monotonic() + seconds
     logged = [
         run.log_artifact(_artifact(upload), aliases=list(upload.aliases) or None)
         for upload in uploads
     ]
-    if not run.offline:
-        for artifact in logged:
-            artifact.wait(timeout=max(int(seconds), 1))
-    return logged
+    for artifact, upload in zip(logged, uploads, strict=True):
+        if not run.offline:
+            _wait(artifact, upload.name, seconds, until)
+        yield artifact
+
+
+def _wait(artifact: Any, name: str, seconds: float, until: float) -> None:
+    left = max(int(until - time.monotonic()), 1)
+    try:
+        artifact.wait(timeout=left)
+    except Exception as error:
+        # The SDK's own class is not a TimeoutError, and older SDKs have none.
+        if type(error).__name__ != "WaitTimeoutError":
+            raise
+        raise TimeoutError(f"W&B did not confirm {name} within {seconds:g} s") from error
 
 
 def _artifact(upload: Upload) -> Any:
