@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: where the real profiles lie."""
+"""Fixtures shared by all tests: where the real profiles lie, and what is run once for many."""
 
 from __future__ import annotations
 

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from marin_profile.comparison import Comparison, compare
     from marin_profile.pipeline import SummarizeOptions, summarize, summarize_capture
+    from marin_profile.profiling.config import ProfileOptions, ProfilerConfig, Window
+    from marin_profile.profiling.loops import profile_window
+    from marin_profile.profiling.stepper import profiler
     from marin_profile.queries import answer, list_queries
     from marin_profile.reports import render_comparison, render_markdown
     from marin_profile.reports.verdict import render_change
@@ -20,13 +23,18 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Comparison": "marin_profile.comparison",
+    "ProfileOptions": "marin_profile.profiling.config",
     "ProfileSummary": "marin_profile.schema",
+    "ProfilerConfig": "marin_profile.profiling.config",
     "SummarizeOptions": "marin_profile.pipeline",
+    "Window": "marin_profile.profiling.config",
     "answer": "marin_profile.queries",
     "assess": "marin_profile.verdict",
     "compare": "marin_profile.comparison",
     "list_queries": "marin_profile.queries",
     "load_summary": "marin_profile.schema",
+    "profile_window": "marin_profile.profiling.loops",
+    "profiler": "marin_profile.profiling.stepper",
     "render_change": "marin_profile.reports.verdict",
     "render_comparison": "marin_profile.reports",
     "render_markdown": "marin_profile.reports",
@@ -37,14 +45,19 @@ _HOMES = {
 
 __all__ = [
     "Comparison",
+    "ProfileOptions",
     "ProfileSummary",
+    "ProfilerConfig",
     "SummarizeOptions",
+    "Window",
     "__version__",
     "answer",
     "assess",
     "compare",
     "list_queries",
     "load_summary",
+    "profile_window",
+    "profiler",
     "render_change",
     "render_comparison",
     "render_markdown",

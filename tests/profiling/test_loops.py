@@ -14,7 +14,7 @@ from patience import PATIENCE
 LOOP = """
 import json, sys
 import jax, jax.numpy as jnp
-from marin_profile.levanter import ProfilerConfig, profile_window
+from marin_profile import ProfilerConfig, profile_window
 
 folder = sys.argv[1]
 work = jax.jit(lambda x: (x @ x).sum())
@@ -41,6 +41,11 @@ try:
         raise KeyError("mine")
 except KeyError:
     print("mine passed")
+work(x).block_until_ready()
+with profile_window(f"{folder}/asynchronous"):
+    for i in range(6):
+        with jax.profiler.StepTraceAnnotation("rollout", step_num=i):
+            work(x)
 """
 
 pytestmark = [
@@ -104,3 +109,9 @@ def test_an_exception_of_the_block_passes_and_its_capture_is_kept(loop):
     assert "mine passed" in loop.printed
     (summary,) = loop.folder.glob("raises/plugins/profile/*/profile_summary.json")
     assert steps(summary) == ("rollout", [0, 1])
+
+
+def test_what_the_block_did_not_wait_for_is_in_the_capture(loop):
+    (summary,) = loop.folder.glob("asynchronous/plugins/profile/*/profile_summary.json")
+    assert steps(summary) == ("rollout", [0, 1, 2, 3, 4, 5])
+    assert max(op["count"] for op in json.loads(summary.read_text())["hot_ops"]) == 6

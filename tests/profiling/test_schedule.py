@@ -117,3 +117,11 @@ def test_a_window_is_representative_if_its_steps_take_as_long_as_the_others(seco
     found = judge_window([(9, 7.0), (10, seconds), (11, seconds)], times.quiet)
     assert found.representative is expected
     assert found.window_to_outside == seconds
+
+
+def test_a_window_at_whose_end_the_loop_was_far_ahead_of_its_devices_is_not_judged():
+    quiet = [(step, 1.0) for step in range(9)]
+    found = judge_window([(9, 1.0), (10, 1.0), (11, 1.0)], quiet, waited=1.5)
+    assert found.representative is None
+    assert "the loop ran 1.5 s ahead of the devices" in found.reason
+    assert judge_window([(9, 1.0), (10, 1.0)], quiet, waited=0.9).representative

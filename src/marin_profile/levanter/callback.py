@@ -21,12 +21,12 @@ import levanter.tracker
 from levanter.callbacks import Callback, StepInfo
 from levanter.trainer import Trainer
 
-from marin_profile.base.storage import is_url
 from marin_profile.levanter.facts import facts_of
 from marin_profile.levanter.lines import levanter_line
 from marin_profile.levanter.tracker import LevanterTracker
 from marin_profile.profiling.agreement import SharedAgreement
 from marin_profile.profiling.config import ProfilerConfig
+from marin_profile.profiling.hosts import claim
 from marin_profile.profiling.medium import medium_of
 from marin_profile.profiling.profiler import Profiler
 from marin_profile.profiling.run import Run, shared_profile_dir
@@ -110,10 +110,7 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
         count=count,
         shared=shared_profile_dir(log_dir, config.shared_dir, trainer.run_id),
     )
-    if count > 1:
-        _claim(run.own_dir)
-        if run.own_shared is not None and not is_url(run.own_shared):
-            _claim(Path(run.own_shared))
+    claim(run)
     profiler = Profiler(
         config,
         run,
@@ -142,14 +139,6 @@ def _tracker_of(trainer: Any) -> Any:
         return levanter.tracker.current_tracker()
     except RuntimeError:
         return trainer.tracker
-
-
-def _claim(folder: Path) -> None:
-    """Show the other processes that this one sees the same folder."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        logger.warning("profiles cannot be written to %s: %s", folder, error.strerror)
 
 
 def _warn_of_windows_beyond_the_end(

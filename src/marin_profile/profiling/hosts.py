@@ -10,6 +10,7 @@ Contract
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +23,26 @@ from marin_profile.capture.sources import Capture, capture_with
 from marin_profile.pipeline import SummarizeOptions, read_host
 from marin_profile.pipeline.host_parts import HostRead, decode_host, encode_host
 from marin_profile.profiling.job import Gather
+from marin_profile.profiling.run import Run
 from marin_profile.version import package_version
+
+logger = logging.getLogger(__name__)
 
 CAPTURE_SUFFIXES = (*host_suffixes(), CONTEXT_FILE)
 POLL_EVERY, POLL_EVERY_REMOTE = 0.5, 2.0  # seconds
 _OPTIONS = SummarizeOptions()
+
+
+def claim(run: Run) -> None:
+    """Show the run's other processes that this one sees the same folders."""
+    if run.count == 1:
+        return
+    shared = run.own_shared
+    for folder in (run.own_dir, *([Path(shared)] if shared and not is_url(shared) else ())):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            logger.warning("profiles cannot be written to %s: %s", folder, error.strerror)
 
 
 def leave_part(capture: Capture) -> HostRead:

@@ -2,7 +2,8 @@
 
 Contract
 * Steps are what the code marks with `jax.profiler.StepTraceAnnotation`, under any name.
-* The capture ends when the devices have done what the code gave them.
+* The capture begins when the devices have done what they were given before, and ends when they
+  have done what the code gave them.
 * Nothing here raises into the code: a failure is one log line. The code's own exceptions pass
   through, and the capture up to there is kept.
 """
@@ -19,9 +20,10 @@ from pathlib import Path
 
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.profiling.config import ProfilerConfig
+from marin_profile.profiling.devices import DeviceWork
 from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
 from marin_profile.profiling.job import Job
-from marin_profile.profiling.trace import Trace, reason, wait_for_devices
+from marin_profile.profiling.trace import Trace, reason
 
 logger = logging.getLogger(__name__)
 
@@ -92,18 +94,20 @@ def profile_window(
     The config says what is recorded and how it is summarised; its windows have no effect.
     """
     config = config or ProfilerConfig()
-    trace = _started(Path(folder), config) if config.enabled else None
+    work = DeviceWork() if config.enabled else None
+    trace = _started(Path(folder), config, work) if work is not None else None
     limits = Limits(config.ingest_time_limit, config.ingest_memory_gb)
     ingestions = Ingestions(config.ingest_in, limits)
     window = ProfiledWindow(trace.folder if trace else None, ingestions, config.ingest_timeout)
     try:
         yield window
     finally:
-        if trace is not None and _stopped(trace) and config.ingest:
+        if trace is not None and work is not None and _stopped(trace, work) and config.ingest:
             window._ingest(Job(trace.folder, trace.folder))
 
 
-def _started(folder: Path, config: ProfilerConfig) -> Trace | None:
+def _started(folder: Path, config: ProfilerConfig, work: DeviceWork) -> Trace | None:
+    work.wait()
     try:
         return Trace.start(
             folder,
@@ -116,10 +120,10 @@ def _started(folder: Path, config: ProfilerConfig) -> Trace | None:
         return None
 
 
-def _stopped(trace: Trace) -> bool:
+def _stopped(trace: Trace, work: DeviceWork) -> bool:
     try:
         try:
-            wait_for_devices()
+            work.wait()
         finally:
             trace.stop()
     except Exception as error:

@@ -74,6 +74,8 @@ class CaptureNotes:
     compiles: list[CompileSeconds] = field(default_factory=list)
     ingested_beside: bool = False
     """Whether another capture was summarised meanwhile."""
+    waited: float = 0.0
+    """Seconds from the end of the last step until the devices had done its work."""
     device_memory: bytes | None = None
     """JAX's device memory profile (pprof) at the end, until it is written."""
     is_written: bool = False
@@ -108,7 +110,10 @@ class CaptureNotes:
 
     def settle(self, times: StepTimes) -> None:
         """Judge the window by the steps that are known by now."""
-        self._judgement = judge_window(self.profiled, list(times.quiet))
+        self._judgement = self._judged(times)
+
+    def _judged(self, times: StepTimes) -> Judgement:
+        return judge_window(self.profiled, list(times.quiet), self.waited)
 
     def context(self, times: StepTimes) -> ProfileContext:
         return ProfileContext(
@@ -123,7 +128,8 @@ class CaptureNotes:
                 _rounded(self.trace.start_seconds),
                 _rounded(self.trace.stop_seconds),
             ),
-            judgement=self._judgement or judge_window(self.profiled, list(times.quiet)),
+            judgement=self._judgement
+            or judge_window(self.profiled, list(times.quiet), self.waited),
             window=_described(self.profiled),
             outside=_described(list(times.quiet)),
             outside_while_ingesting=_described(list(times.while_ingesting)),
@@ -133,11 +139,15 @@ class CaptureNotes:
 
 
 def judge_window(
-    profiled: Sequence[tuple[int, float]], quiet: Sequence[tuple[int, float]]
+    profiled: Sequence[tuple[int, float]],
+    quiet: Sequence[tuple[int, float]],
+    waited: float = 0.0,
 ) -> Judgement:
     """Whether the window is representative of the run.
 
-    The first profiled step also carries the start of the tracers: it counts only if it is alone.
+    The first profiled step also carries the start of the tracers: it counts only if it is alone. A
+    loop that was more than a step ahead of its devices at the end, by `waited` seconds, does not
+    show what its steps take.
     """
     inside = [seconds for _, seconds in profiled[1:] or profiled]
     outside = [seconds for _, seconds in quiet]
@@ -145,6 +155,11 @@ def judge_window(
     if not inside or not middle or len(outside) < FEWEST_QUIET_STEPS:
         reason = f"{len(inside)} profiled and {len(outside)} other steps are too few to compare"
         return Judgement(None, None, len(outside), middle and _rounded(middle), reason)
+    if waited > median(inside):
+        reason = (
+            f"the loop ran {waited:.3g} s ahead of the devices: its steps' times are not theirs"
+        )
+        return Judgement(None, None, len(outside), _rounded(middle), reason)
     ratio = median(inside) / middle
     return Judgement(
         representative=abs(ratio - 1) <= REPRESENTATIVE_WITHIN,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,7 @@ class Profiler:
     `facts()` gives what the run knows of itself, by the names of RunMetadata; it is called in a
     thread. `tracker`: where summaries are logged. `leftovers`: what earlier processes of the run
     left behind. `agreement`: with several processes, what makes them start at one step.
+    `wait(state)`: returns when the device work is done that belongs to the steps before.
     """
 
     def __init__(
@@ -72,10 +74,12 @@ class Profiler:
         facts: Callable[[], dict[str, Any]] = dict,
         leftovers: Leftovers | None = None,
         agreement: Agreement | None = None,
+        wait: Callable[[Any], object] = jax.block_until_ready,
     ) -> None:
         _end_the_one_before(self)
         self._config = config
         self._run = run
+        self._wait = wait
         self._leftovers = leftovers or Leftovers.of(run)
         self._times = StepTimes()
         self._keeper = Keeper(config, run, self._times, tracker, facts)
@@ -115,9 +119,13 @@ class Profiler:
         """The captures so far; of a long run the newest ones."""
         return self._records.every()
 
-    def after_step(self, step: int, seconds: float, state: Any = None) -> None:
-        """Step `step` has ended and took so long; the next one has not begun. A capture that begins
-        or ends here first waits for the arrays in `state`."""
+    @property
+    def is_tracing(self) -> bool:
+        return self._open is not None
+
+    def after_step(self, step: int, seconds: float | None, state: Any = None) -> None:
+        """Step `step` has ended and took so long, if that is known; the next one has not begun. A
+        capture that begins or ends here first waits for the arrays in `state`."""
         try:
             self._after_step(step, seconds, state)
         except Exception as error:
@@ -163,10 +171,14 @@ class Profiler:
 
     # --- one step --------------------------------------------------------------------------------
 
-    def _after_step(self, step: int, seconds: float, state: Any) -> None:
+    def _after_step(self, step: int, seconds: float | None, state: Any) -> None:
         beside = self._beside
         beside.last_step = step
         compiled = compiles()
+        if seconds is None:
+            self._compiled = compiled
+            self._begin(step + 1, state)
+            return
         if compiled is not self._compiled:
             self._note_compiles(step, compiled)
             self._times.compiling.append((step, seconds))
@@ -246,7 +258,7 @@ class Profiler:
         )
         try:
             # The step's result is there, but its device work may go on: it is not of the window.
-            jax.block_until_ready(state)
+            self._wait(state)
             trace = Trace.start(
                 run.own_dir,
                 config.profile_options,
@@ -277,8 +289,10 @@ class Profiler:
             return
         notes = running.notes
         try:
+            since = time.perf_counter()
             try:
-                jax.block_until_ready(state)
+                self._wait(state)
+                notes.waited = time.perf_counter() - since
             finally:
                 running.trace.stop()
         except Exception as error:

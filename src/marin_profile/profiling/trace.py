@@ -100,12 +100,6 @@ def stop_left_open() -> None:
         logger.warning("a profile was left open, and is lost: %s", reason(error))
 
 
-def wait_for_devices() -> None:
-    """Until every array that lives is ready: so the devices have done what they were given."""
-    jax.effects_barrier()
-    jax.block_until_ready(jax.live_arrays())
-
-
 def _forget_trace() -> None:
     """JAX keeps a trace that it could not write, and then refuses every other one."""
     try:
