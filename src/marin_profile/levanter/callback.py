@@ -24,10 +24,9 @@ from levanter.trainer import Trainer
 from marin_profile.levanter.facts import facts_of
 from marin_profile.levanter.lines import levanter_line
 from marin_profile.levanter.tracker import LevanterTracker
-from marin_profile.profiling.agreement import SharedAgreement
+from marin_profile.profiling.agreement import agreement_of
 from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.profiling.hosts import claim
-from marin_profile.profiling.medium import medium_of
 from marin_profile.profiling.profiler import Profiler
 from marin_profile.profiling.run import Run, shared_profile_dir
 from marin_profile.profiling.schedule import beyond_the_end, refuse_too_early
@@ -116,21 +115,12 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
         run,
         tracker=LevanterTracker(lambda: _tracker_of(trainer)),
         facts=lambda: facts_of(run, trainer, _tracker_of(trainer)),
-        agreement=_agreement(config, run),
+        agreement=agreement_of(config, run),
     )
     callback = ProfileCallback(profiler, trainer)
     trainer.add_hook(callback, every=1)
     callback.end_with_the_block()
     return callback
-
-
-def _agreement(config: ProfilerConfig, run: Run) -> SharedAgreement | None:
-    """Where several processes may have to begin at one step."""
-    capturing = config.capturing(run.count)
-    has_triggers = config.on_demand or config.anomaly_factor is not None
-    if len(capturing) < 2 or not has_triggers:
-        return None
-    return SharedAgreement(medium_of(run), run.index, capturing, end=run.num_steps)
 
 
 def _tracker_of(trainer: Any) -> Any:

@@ -30,7 +30,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from marin_profile.profiling.medium import Medium
+from marin_profile.profiling.config import ProfilerConfig
+from marin_profile.profiling.medium import Medium, medium_of
+from marin_profile.profiling.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -448,6 +450,15 @@ class SharedAgreement:
         else:
             self._medium.write(self._me, msgspec.json.encode(note).decode())
         self._written = note
+
+
+def agreement_of(config: ProfilerConfig, run: Run) -> SharedAgreement | None:
+    """Where several processes may have to begin at one step."""
+    capturing = config.capturing(run.count)
+    has_triggers = config.on_demand or config.anomaly_factor is not None
+    if len(capturing) < 2 or not has_triggers:
+        return None
+    return SharedAgreement(medium_of(run), run.index, capturing, end=run.num_steps)
 
 
 def _decoded(data: str) -> Note | None:

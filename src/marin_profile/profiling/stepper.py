@@ -27,6 +27,7 @@ from typing import Any
 
 import jax
 
+from marin_profile.profiling.agreement import agreement_of
 from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.profiling.devices import DeviceWork
 from marin_profile.profiling.hosts import claim
@@ -150,6 +151,7 @@ class Stepper:
             run,
             tracker=LiveRun(),
             facts=lambda: _facts(run),
+            agreement=agreement_of(self._config, run),
             wait=lambda _: self._wait_for_devices(),
         )
 
