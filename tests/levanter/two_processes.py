@@ -92,9 +92,7 @@ def use_lagging_folder() -> None:
 
 
 def scenario_of(out: Path, index: int, name: str) -> tiny.Scenario:
-    # What never comes is not worth a long wait.
-    hosts_timeout = 15.0 if name in ("lost", "no_worker") else 300.0
-    settings = {"ingest": True, "hosts_timeout": hosts_timeout, "ingest_timeout": 600.0}
+    settings = {"ingest": True, "hosts_timeout": 300.0, "ingest_timeout": 600.0}
     if name.startswith("shared"):
         protocol = "local://" if name == "shared_url" else ""
         settings["shared_dir"] = f"{protocol}{out}/bucket"

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -11,10 +12,12 @@ import pytest
 
 from builders_capture import context, leave_capture
 from marin_profile import load_summary, summarize
-from marin_profile.capture.filenames import PART_FILE, REPORT_FILE, SUMMARY_FILE
+from marin_profile.capture.filenames import PART_FILE, SUMMARY_FILE
+from marin_profile.profiling.hosts import SECONDS_FOR_A_SIGN
 from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
-from marin_profile.profiling.job import Gather, Job, Publish
-from marin_profile.profiling.staging import STAGED_FILE, STAGING_FOLDER
+from marin_profile.profiling.job import Gather, Job
+from marin_profile.profiling.record import CaptureRecord, Owner, State, write_record
+from marin_profile.profiling.signs import Outlook, outlook, shown
 from patience import PATIENCE, wait_until
 
 SECONDS = 4.0
@@ -197,3 +200,118 @@ def test_the_summary_quotes_the_context(tmp_path):
     assert profiling["window_to_outside"] == 1.02
     assert profiling["outside_step_median"] == 100.0
     assert profiling["stop_trace_duration"] == 500_000.0
+
+
+# --- who is not waited for ------------------------------------------------------------------------
+
+NOBODY = Owner(socket.gethostname(), 2**22 + 1, 1)  # Linux gives no process that number
+
+
+def record(folder: Path, state: State, *, start_step: int = 3, **facts) -> None:
+    """Beside the capture in `folder`, in the process folder that it lies in."""
+    index = int(folder.parts[-4].rpartition("_")[2])
+    facts = {"owner": Owner.this_process()} | facts
+    write_record(
+        CaptureRecord(
+            run_id="run",
+            process_index=index,
+            start_step=start_step,
+            stop_step=start_step + 3,
+            folder=str(folder),
+            state=state,
+            **facts,
+        )
+    )
+
+
+def lost(folder: Path) -> None:
+    record(folder, State.FAILED, failed_at=State.TRACING, why="broken")
+
+
+def died_in_it(folder: Path) -> None:
+    record(folder, State.TRACING, owner=NOBODY)
+
+
+def died_before(folder: Path) -> None:
+    """Its newest record is of a window before."""
+    record(folder.with_name("2026_01_02_03_00_00"), State.PUBLISHED, start_step=1, owner=NOBODY)
+
+
+def left_it_out(folder: Path) -> None:
+    record(folder.with_name("2026_01_02_03_09_00"), State.TRACING, start_step=30)
+
+
+@pytest.mark.parametrize("leave", [lost, died_in_it, left_it_out])
+def test_a_process_whose_records_tell_that_nothing_comes_is_not_waited_for(tmp_path, leave):
+    first, second = two_processes(tmp_path)
+    shutil.rmtree(second)
+    record(first, State.INGESTING)
+    leave(second)
+    started = time.monotonic()
+    assert ended(start(job_of(first, 0, tmp_path, seconds=10 * PATIENCE))) is None
+    assert time.monotonic() - started < PATIENCE
+    assert summary_in(first).capture.profiling.missing_processes == [1]
+
+
+def test_a_capture_that_its_process_could_not_summarise_is_read_at_once(tmp_path):
+    first, second = two_processes(tmp_path)
+    record(first, State.INGESTING)
+    record(second, State.FAILED, failed_at=State.INGESTING, why="exit 1")
+    started = time.monotonic()
+    assert ended(start(job_of(first, 0, tmp_path, seconds=10 * PATIENCE))) is None
+    assert time.monotonic() - started < PATIENCE
+    assert len(summary_in(first).hosts) == 2
+
+
+@pytest.mark.parametrize(("how", "leave"), [("subprocess", died_before), ("thread", None)])
+def test_once_training_waits_a_process_without_a_sign_is_waited_for_some_seconds(
+    tmp_path, how, leave
+):
+    first, second = two_processes(tmp_path)
+    shutil.rmtree(second)
+    record(first, State.INGESTING)
+    if leave is not None:
+        leave(second)
+    started = time.monotonic()
+    work = Ingestions(how, Limits(PATIENCE, 32))
+    work.add(job_of(first, 0, tmp_path, seconds=10 * PATIENCE))
+    assert work.advance() == []
+    wait_until(lambda: (first / SUMMARY_FILE).exists())
+    work.hurry()
+    assert ended(work) is None
+    assert SECONDS_FOR_A_SIGN < time.monotonic() - started < PATIENCE
+    assert summary_in(first).capture.profiling.missing_processes == [1]
+
+
+@pytest.mark.parametrize("protocol", ["", "local://"])
+def test_what_the_records_of_a_process_tell(tmp_path, protocol):
+    first, second = two_processes(tmp_path)
+    root = f"{protocol}{tmp_path}"
+    own = CaptureRecord(run_id="run", start_step=3, stop_step=6)
+    assert outlook(root, 1, own, first.name) is Outlook.UNKNOWN
+    for state in (State.TRACING, State.SETTLING, State.INGESTING, State.SHARED, State.PUBLISHED):
+        record(second, state)
+        assert outlook(root, 1, own, first.name) is Outlook.COMING
+    record(second, State.INGESTING, owner=Owner("another machine", 1, 1))
+    assert outlook(root, 1, own, first.name) is Outlook.COMING
+    record(second, State.INGESTING, owner=NOBODY)
+    assert outlook(root, 1, own, first.name) is Outlook.NEVER
+    # Of an earlier start, which failed at the same steps: it says nothing of this one.
+    (second / "capture_record.json").unlink()
+    earlier = second.with_name("2026_01_02_03_00_00")
+    record(earlier, State.FAILED, failed_at=State.TRACING, why="the process ended meanwhile")
+    assert outlook(root, 1, own, first.name) is Outlook.UNKNOWN
+    assert outlook(root, 1, own, "no stamp") is Outlook.UNKNOWN
+
+
+def test_behind_a_url_the_record_goes_before_the_capture_and_not_with_a_broken_one(tmp_path):
+    folder = leave_capture(tmp_path / "process_1")
+    record(folder, State.INGESTING)
+    url = f"local://{tmp_path}/bucket/process_1/plugins/profile/{folder.name}"
+    there = tmp_path / "bucket/process_1/plugins/profile" / folder.name / "capture_record.json"
+    with shown(folder, url):
+        assert there.read_bytes() == (folder / "capture_record.json").read_bytes()
+    assert there.exists()
+    (folder / "h.xplane.pb").write_bytes(b"broken")
+    assert ended(start(Job(folder, folder, leave_part=True, shared=url))) is not None
+    assert not there.exists()

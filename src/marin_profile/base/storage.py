@@ -73,6 +73,7 @@ def folders_in(root: str) -> list[str]:
         if not is_url(root):
             return sorted(entry.name for entry in _entries(root, is_root=True) if entry.is_dir())
         system, inner = _file_system(root)
+        system.invalidate_cache(inner)
         found = system.ls(inner, detail=True)
         return sorted(base_name(one["name"]) for one in found if one["type"] == "directory")
 

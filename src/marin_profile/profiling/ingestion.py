@@ -110,7 +110,7 @@ class Ingestions:
         except Exception as error:
             self._ended.append(Outcome(job, f"{type(error).__name__}: {error}"))
             return
-        if self._in_a_hurry:
+        if self._in_a_hurry or self.how == "inline":
             self._current.hurry()
 
 
@@ -191,13 +191,15 @@ class _Here:
 
     def __init__(self, job: Job, limits: Limits) -> None:
         self._job = job
+        self._is_in_a_hurry = False
         self._outcome: Outcome | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._outcome = Outcome(self._job, None, tuple(ingest(self._job)))
+            problems = ingest(self._job, lambda: self._is_in_a_hurry)
+            self._outcome = Outcome(self._job, None, tuple(problems))
         except Exception as error:
             self._outcome = Outcome(self._job, f"{type(error).__name__}: {error}")
 
@@ -208,7 +210,8 @@ class _Here:
         return self._outcome or Outcome(self._job, "its thread was stopped")
 
     def hurry(self) -> None:
-        """It never rests."""
+        """It never rests, but may wait for other processes."""
+        self._is_in_a_hurry = True
 
     def stop(self) -> None:
         """A thread cannot be stopped: it ends with the process."""

@@ -196,13 +196,20 @@ def write_record(record: CaptureRecord) -> None:
 
 def read_record(folder: Path) -> CaptureRecord | None:
     try:
-        data = (folder / RECORD_FILE).read_bytes()
-        found = msgspec.json.decode(data, type=CaptureRecord, dec_hook=_decoded)
-    except (OSError, msgspec.DecodeError, UnicodeError):
+        found = record_in((folder / RECORD_FILE).read_bytes())
+    except OSError:
         return None
-    if found.schema_version != RECORD_VERSION:
+    if found is None:
         return None
     return msgspec.structs.replace(found, folder=str(folder))  # it may have been moved
+
+
+def record_in(data: bytes) -> CaptureRecord | None:
+    try:
+        found = msgspec.json.decode(data, type=CaptureRecord, dec_hook=_decoded)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    return found if found.schema_version == RECORD_VERSION else None
 
 
 def _decoded(kind: Any, value: Any) -> Any:

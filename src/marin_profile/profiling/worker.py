@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -53,10 +53,19 @@ _PARTIAL = ".ingest-"
 _GIT_SECONDS = 5
 
 
-def ingest(job: Job) -> list[str]:
-    """Write summary and report; what else did not go well. Any error that leaves none is raised."""
+def ingest(job: Job, is_in_a_hurry: Callable[[], bool] = lambda: False) -> list[str]:
+    """Write summary and report; what else did not go well. Any error that leaves none is raised.
+    `is_in_a_hurry`: whether training waits for it."""
+    from marin_profile.profiling.signs import shown
+
+    with shown(job.capture_dir, job.shared):
+        return _ingest(job, is_in_a_hurry)
+
+
+def _ingest(job: Job, is_in_a_hurry: Callable[[], bool]) -> list[str]:
     from marin_profile.capture.sources import from_folder
     from marin_profile.profiling.hosts import copy_to_shared, gather, leave_part
+    from marin_profile.profiling.record import read_record
 
     started = time.monotonic()
     own, _ = from_folder(str(job.capture_dir))
@@ -72,7 +81,8 @@ def ingest(job: Job) -> list[str]:
     if job.gather is None or problems:
         problems += _summarise(job, own, known, seconds)
     else:
-        for capture, known, is_over in gather(job.gather):
+        record = read_record(job.capture_dir)
+        for capture, known, is_over in gather(job.gather, record, is_in_a_hurry):
             problems += _summarise(job, capture, known, seconds, is_final=is_over)
     return list(dict.fromkeys(problems))
 
@@ -169,7 +179,7 @@ def main(arguments: list[str]) -> int:
     try:
         with _resting(hurry):
             _slim_down()
-            problems = ingest(given.job)
+            problems = ingest(given.job, lambda: hurry.told)
     except Exception as error:
         _note(f"{type(error).__name__}: {error}")
         return getattr(error, "exit_code", 1)
