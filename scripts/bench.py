@@ -4,6 +4,7 @@ Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py sequential [--runs 100000] [--seed 1]
        python scripts/bench.py callback [--captures 4]
+       python scripts/bench.py soak [--captures 1000] [--ingest-in {subprocess,thread,off}]
        python scripts/bench.py repeats [--only {same,changed}] [--pairs 20] [--size 4] [--keep DIR]
 
 `verdict` is described in bench_verdict.py, and so on. `summarize`, here, gives wall seconds, peak
@@ -32,6 +33,7 @@ from pathlib import Path
 import bench_callback
 import bench_repeats
 import bench_sequential
+import bench_soak
 import bench_verdict
 
 from marin_profile.readers.protobuf import (
@@ -75,6 +77,9 @@ def main() -> None:
     callback = verbs.add_parser("callback", help="what a training notices of its callback")
     bench_callback.add_arguments(callback)
     callback.set_defaults(run=bench_callback.bench_callback)
+    soak = verbs.add_parser("soak", help="whether anything grows over many captures")
+    bench_soak.add_arguments(soak)
+    soak.set_defaults(run=bench_soak.bench_soak)
     repeats = verbs.add_parser("repeats", help="the verdict on real captures")
     bench_repeats.add_arguments(repeats)
     repeats.set_defaults(run=bench_repeats.bench_repeats)

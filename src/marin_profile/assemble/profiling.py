@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from marin_profile import schema
-from marin_profile.capture.context import ProfileContext
+from marin_profile.capture.context import CompileSeconds, ProfileContext
 
 _US = 1e6
+_LISTED = 3
+# Work between steps is named if it exceeds that many medians of its kind, and that part of a step.
+_LONG_BETWEEN = 3
+_LEAST_BETWEEN = 0.5
 
 
 def profiling_section(contexts: Sequence[ProfileContext]) -> schema.Profiling | None:
@@ -29,7 +34,40 @@ def profiling_section(contexts: Sequence[ProfileContext]) -> schema.Profiling | 
         stop_trace_duration=_US * max(c.profiler.stop_trace_seconds for c in contexts),
         num_processes=first.process_count,
         missing_processes=sorted(set(first.capturing) - present),
+        ingested_beside=any(context.ingested_beside for context in contexts),
+        compiles=_compiles(contexts),
+        between_step_median=_US * median(first.between) if first.between else None,
+        work_between=_work_between(first),
     )
+
+
+def _compiles(contexts: Sequence[ProfileContext]) -> list[schema.StepCompiles]:
+    """Per step those of the process that took the longest."""
+    longest: dict[int, CompileSeconds] = {}
+    for one in (one for context in contexts for one in context.compiles):
+        if one.step not in longest or one.seconds > longest[one.step].seconds:
+            longest[one.step] = one
+    return [
+        schema.StepCompiles(
+            step_num=step,
+            programs=one.count,
+            duration=_US * one.seconds,
+            cache_hits=one.cache_hits,
+        )
+        for step, one in sorted(longest.items())
+    ]
+
+
+def _work_between(context: ProfileContext) -> list[schema.WorkBetween]:
+    window = context.window
+    if not context.between or window.median_seconds is None:
+        return []
+    least = max(_LONG_BETWEEN * median(context.between), _LEAST_BETWEEN * window.median_seconds)
+    return [
+        schema.WorkBetween(step_num=step, duration=_US * seconds)
+        for step, seconds in zip(window.steps, context.between, strict=False)
+        if seconds > least
+    ]
 
 
 def profiling_notes(profiling: schema.Profiling | None) -> list[str]:
@@ -45,4 +83,27 @@ def profiling_notes(profiling: schema.Profiling | None) -> list[str]:
         )
     if profiling.representative is False:
         notes.append(f"The profiled steps may not stand for the run: {profiling.reason}.")
+    if profiling.compiles:
+        seconds = sum(one.duration for one in profiling.compiles) / _US
+        notes.append(
+            f"JAX compiled for {seconds:.1f} s in {_steps(profiling.compiles)}, which took longer "
+            "for it."
+        )
+    if profiling.work_between:
+        seconds = sum(one.duration for one in profiling.work_between) / _US
+        notes.append(
+            f"Before {_steps(profiling.work_between)} training did other work for {seconds:.2f} s, "
+            "such as an evaluation or a checkpoint: it is none of the steps'."
+        )
+    if profiling.ingested_beside:
+        notes.append(
+            "Another capture was summarised beside training while this one was taken: its steps "
+            "may be slower for it."
+        )
     return notes
+
+
+def _steps(named: Sequence[schema.StepCompiles] | Sequence[schema.WorkBetween]) -> str:
+    listed = ", ".join(str(one.step_num) for one in named[:_LISTED])
+    more = f" and {len(named) - _LISTED} more" if len(named) > _LISTED else ""
+    return f"{'step' if len(named) == 1 else 'steps'} {listed}{more}"

@@ -77,6 +77,9 @@ class ProfileContext:
     """Of the window."""
     ingested_beside: bool = False
     """Whether another capture was summarised, beside training, while this one was taken."""
+    between: list[float] = field(default_factory=list)
+    """For each step of the window the seconds of training's loop before it, since the callback's
+    call after the step before: other hooks, such as an evaluation or a checkpoint, and data."""
     schema_version: str = CONTEXT_VERSION
 
     def to_json(self) -> bytes:

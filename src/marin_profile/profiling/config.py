@@ -82,6 +82,14 @@ class ProfilerConfig:
     hosts_timeout: float = 60.0
     """Seconds that process 0 waits, while training goes on, for the other processes' captures."""
 
+    keep_captures: int | None = None
+    """Keep the files of the newest so many captures of each process; the profiler's own files of
+    older ones are removed once they are published, and summaries, reports and records stay."""
+    min_free_disk_gb: float = 1.0
+    """Start no capture while less is free where captures are written."""
+    max_capture_gb: float | None = None
+    """Start no capture once those of a process, of earlier starts too, take so much."""
+
     log: bool = True
     """Log summary, report and figures to the run's tracker."""
     upload: Literal["auto", "always", "reference", "never"] = "auto"
@@ -94,6 +102,7 @@ class ProfilerConfig:
             return
         _require_positive(self, "triggered_steps", "ingest_time_limit", "ingest_memory_gb")
         _require_not_negative(self, "ingest_timeout", "hosts_timeout", "max_anomalies")
+        _require_not_negative(self, "keep_captures", "min_free_disk_gb", "max_capture_gb")
         if self.anomaly_factor is not None and self.anomaly_factor <= 1:
             raise ValueError(f"anomaly_factor must be above 1, is {self.anomaly_factor}")
         self._check_windows()
@@ -142,7 +151,7 @@ def _check_window(window: Window, where: str) -> None:
 def _require_not_negative(config: ProfilerConfig, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
-        if value < 0:
+        if value is not None and value < 0:
             raise ValueError(f"{name} must not be negative, is {value}")
 
 

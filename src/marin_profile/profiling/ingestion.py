@@ -68,6 +68,7 @@ class Ingestions:
 
     how: str
     limits: Limits
+    num_started: int = 0
     _waiting: deque[Job] = field(default_factory=deque)
     _current: _Work | None = None
     _ended: list[Outcome] = field(default_factory=list)
@@ -105,6 +106,7 @@ class Ingestions:
             self._current = None
 
     def _start(self, job: Job) -> None:
+        self.num_started += 1
         try:
             self._current = _STARTERS[self.how](job, self.limits)
         except Exception as error:

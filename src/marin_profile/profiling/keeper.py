@@ -7,6 +7,7 @@ Contract
   one log line, and the next one goes on.
 * A capture is handed to ingestion once enough steps after it are known to judge it by, or when
   training has ended. While another one is being taken it waits, for at most one whole window.
+* Whether the disk has room for another capture is found out here; training reads a word of it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from marin_profile.base.errors import ProfileError
 from marin_profile.base.storage import write_file
 from marin_profile.capture.filenames import DEVICE_MEMORY_FILE
 from marin_profile.profiling.config import ProfilerConfig
+from marin_profile.profiling.disk import Disk
 from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
 from marin_profile.profiling.job import Job, job_of
 from marin_profile.profiling.notes import FEWEST_QUIET_STEPS, CaptureNotes, StepTimes
@@ -38,6 +40,7 @@ logger = logging.getLogger(__name__)
 ROUND_EVERY = 0.25  # seconds
 _DOING = (State.TRACING, State.SETTLING, State.INGESTING, State.SHARED)
 CAPTURES_KEPT = 20  # captures whose context gets the steps after them when training ends
+MOST_SAID = 100  # different warnings
 
 
 @dataclass
@@ -48,6 +51,8 @@ class Beside:
     is_tracing: bool = False
     has_ended: bool = False
     is_ingesting: bool = False
+    num_ingestions: int = 0  # begun so far
+    why_not: str | None = None  # the limit that stands against another capture
 
 
 class Keeper:
@@ -62,7 +67,8 @@ class Keeper:
         facts: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self.beside = Beside()
-        self.records = Records(self._changed)
+        # Without ingestion nothing follows once a capture is settled.
+        self.records = Records(self._changed, () if config.ingest else (State.SETTLING,))
         self.watches: list[Callable[[], None]] = []  # called in every round until training ends
         self.closing: list[Callable[[], None]] = []  # called once, after the last of those
         self._config = config
@@ -75,6 +81,9 @@ class Keeper:
             config.ingest_in, Limits(config.ingest_time_limit, config.ingest_memory_gb)
         )
         self._numbers: dict[Path, int] = {}  # of the jobs that are being ingested, by folder
+        self._disk = Disk(
+            run.own_dir, config.keep_captures, config.min_free_disk_gb, config.max_capture_gb
+        )
         self._publishing = Publishing(tracker, run.run_id, config.ingest_timeout)
         self._wake = threading.Event()
         self._round_done = threading.Condition()
@@ -142,7 +151,7 @@ class Keeper:
         while not self._stopping:
             self._wake.wait(ROUND_EVERY)
             self._wake.clear()
-            for step in (self._ingest, self._log, self._write, *self._watching()):
+            for step in (self._ingest, self._log, self._write, self._look, *self._watching()):
                 self._try(step)
             with self._round_done:
                 self._round_done.notify_all()
@@ -161,10 +170,7 @@ class Keeper:
         try:
             step()
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            if text not in self._said:
-                self._said.add(text)
-                logger.warning("profiling: %s", text)
+            self._once(f"profiling: {type(error).__name__}: {error}")
 
     def _write(self) -> None:
         """The newest record of each capture that changed."""
@@ -183,6 +189,13 @@ class Keeper:
             except ProfileError as error:
                 if record.is_taken:  # else there is nothing to keep a record of
                     self._once(f"no record is kept: {error}")
+        if any(record.state is State.PUBLISHED for record in newest.values()):
+            self._disk.make_room()
+        if any(record.state in (State.SETTLING, State.PUBLISHED) for record in newest.values()):
+            self.beside.why_not = self._disk.why_not(anew=True)
+
+    def _look(self) -> None:
+        self.beside.why_not = self._disk.why_not()
 
     def _write_last(self) -> None:
         for notes in list(self._notes.values())[-CAPTURES_KEPT:]:
@@ -201,7 +214,16 @@ class Keeper:
                 self._ingestions.add(job)
         for outcome in self._ingestions.advance():
             self._ended(outcome)
+        self.beside.num_ingestions = self._ingestions.num_started
         self.beside.is_ingesting = self._ingestions.running
+        self._forget_notes()
+
+    def _forget_notes(self) -> None:
+        """Those that nobody needs any more, but the newest."""
+        settling = self.records.in_state(State.SETTLING) if self._config.ingest else ()
+        for number in list(self._notes)[:-CAPTURES_KEPT]:
+            if number not in settling:
+                del self._notes[number]
 
     def _settle(self, number: int) -> None:
         notes = self._notes.get(number)
@@ -254,7 +276,8 @@ class Keeper:
         if not self._config.ingest:
             return None
         assert record.folder is not None
-        return job_of(self._config, self._run, Path(record.folder), self._facts())
+        job = job_of(self._config, self._run, Path(record.folder), self._facts())
+        return job if self._publishing.tracker is not None else replace(job, publish=None)
 
     def _write_context(self, notes: CaptureNotes) -> None:
         try:
@@ -272,6 +295,6 @@ class Keeper:
         notes.device_memory = None
 
     def _once(self, text: str) -> None:
-        if text not in self._said:
+        if text not in self._said and len(self._said) < MOST_SAID:
             self._said.add(text)
             logger.warning("%s", text)

@@ -76,6 +76,10 @@ class CaptureNotes:
     """Whether another capture was summarised meanwhile."""
     waited: float = 0.0
     """Seconds from the end of the last step until the devices had done its work."""
+    between: list[float] = field(default_factory=list)
+    """See ProfileContext."""
+    last_call: float = 0.0
+    """When the callback was called last, by the clock of time.perf_counter."""
     device_memory: bytes | None = None
     """JAX's device memory profile (pprof) at the end, until it is written."""
     is_written: bool = False
@@ -89,6 +93,12 @@ class CaptureNotes:
         """Write what is known by now. Raises UsageError if that is not possible."""
         write_file(str(self.folder / CONTEXT_FILE), self.context(times).to_json())
         self.is_written = True
+
+    def step(self, step: int, seconds: float, now: float) -> None:
+        """A step of the window took so long; it is `now` by time.perf_counter."""
+        self.profiled.append((step, seconds))
+        self.between.append(max(0.0, now - self.last_call - seconds))
+        self.last_call = now
 
     def compiled(self, step: int, what: Compiles) -> None:
         """JAX compiled in a step of the window."""
@@ -135,6 +145,7 @@ class CaptureNotes:
             outside_while_ingesting=_described(list(times.while_ingesting)),
             compiles=self.compiles,
             ingested_beside=self.ingested_beside,
+            between=[_rounded(seconds) for seconds in self.between],
         )
 
 

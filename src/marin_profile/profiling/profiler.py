@@ -54,6 +54,7 @@ class _Open:
     stop_step: int
     notes: CaptureNotes
     trace: Trace
+    ingestions: int  # begun before it
 
 
 class Profiler:
@@ -191,7 +192,7 @@ class Profiler:
         following = step + 1
         running = self._open
         if running is not None:
-            running.notes.profiled.append((step, seconds))
+            running.notes.step(step, seconds, time.perf_counter())
             if following < running.stop_step:
                 return
             self._stop(state)
@@ -256,6 +257,10 @@ class Profiler:
                 owner=Owner.this_process(),
             )
         )
+        if self._beside.why_not is not None:
+            self._records.fail(number, self._beside.why_not)
+            return False
+        ingestions = self._beside.num_ingestions
         try:
             # The step's result is there, but its device work may go on: it is not of the window.
             self._wait(state)
@@ -278,8 +283,9 @@ class Profiler:
             planned.steps.start,
             ingested_beside=self._beside.is_ingesting,
         )
-        self._open = _Open(number, planned.steps.stop, notes, trace)
+        self._open = _Open(number, planned.steps.stop, notes, trace, ingestions)
         self._beside.is_tracing = True
+        notes.last_call = time.perf_counter()
         self._records.move(number, State.TRACING, folder=str(trace.folder))
         return True
 
@@ -300,6 +306,7 @@ class Profiler:
             return
         finally:
             self._beside.is_tracing = False
+        notes.ingested_beside |= self._beside.num_ingestions != running.ingestions
         self._keeper.took(running.number, notes)
         last = notes.profiled[-1][0] if notes.profiled else notes.start_step
         self._records.move(

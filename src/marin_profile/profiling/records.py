@@ -13,10 +13,10 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
-from marin_profile.profiling.record import CaptureRecord, State, failed, moved, noted
+from marin_profile.profiling.record import OVER, CaptureRecord, State, failed, moved, noted
 from marin_profile.profiling.sentences import line_of
 
 logger = logging.getLogger(__name__)
@@ -27,8 +27,11 @@ Listener = Callable[[int, CaptureRecord], None]
 
 
 class Records:
-    def __init__(self, listen: Listener) -> None:
+    """`over`: states that nothing follows here, beside those that are over by themselves."""
+
+    def __init__(self, listen: Listener, over: Collection[State] = ()) -> None:
         self._listen = listen
+        self._over = OVER.union(over)
         self._lock = threading.Lock()
         self._all: dict[int, CaptureRecord] = {}
         self._numbers = itertools.count()
@@ -71,7 +74,7 @@ class Records:
             return list(self._all.values())
 
     def _forget(self) -> None:
-        over = [number for number, one in self._all.items() if one.is_over]
+        over = [number for number, one in self._all.items() if one.state in self._over]
         for number in over[:-KEPT]:
             del self._all[number]
 

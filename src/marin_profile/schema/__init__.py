@@ -17,9 +17,11 @@ from marin_profile.schema.capture import (
     Host,
     Profiling,
     RunMetadata,
+    StepCompiles,
     TraceOverview,
     TraceProvenance,
     UnattributedOp,
+    WorkBetween,
 )
 from marin_profile.schema.communication import (
     Collective,
@@ -97,6 +99,7 @@ __all__ = [
     "Step",
     "StepAccount",
     "StepClass",
+    "StepCompiles",
     "StepLedger",
     "StepOutlier",
     "StepTime",
@@ -107,6 +110,7 @@ __all__ = [
     "TraceProvenance",
     "Transfer",
     "UnattributedOp",
+    "WorkBetween",
     "canonical_json",
     "load_summary",
     "parse_summary",

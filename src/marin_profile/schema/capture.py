@@ -70,10 +70,28 @@ class Host(Record):
     chosen_because: str | None = None
 
 
+class StepCompiles(Record):
+    """What JAX compiled in one profiled step; `cache_hits`: programs found in its cache instead."""
+
+    step_num: int
+    programs: Count
+    duration: Microseconds
+    cache_hits: Count
+
+
+class WorkBetween(Record):
+    """Work of training's loop before a step, after the step before."""
+
+    step_num: int
+    duration: Microseconds
+
+
 class Profiling(Record):
     """How training saw the capture. `window_to_outside` is the median profiled step over the median
     of `num_steps_outside` other steps, by the wall clock; the profiler's own calls are the longest
-    of all processes; `missing_processes` left no capture."""
+    of all processes; `missing_processes` left no capture. `ingested_beside`: another capture was
+    summarised meanwhile. `between_step_median`: what the loop did between the profiled steps, such
+    as hooks and data; `work_between`: where that took much longer."""
 
     trigger: str
     representative: bool | None = None
@@ -85,6 +103,10 @@ class Profiling(Record):
     stop_trace_duration: Microseconds
     num_processes: Count
     missing_processes: list[int] = []
+    ingested_beside: bool = False
+    compiles: list[StepCompiles] = []
+    between_step_median: Microseconds | None = None
+    work_between: list[WorkBetween] = []
 
 
 class CaptureDetails(Record):
