@@ -306,6 +306,9 @@ class Profiler:
             return
         finally:
             self._beside.is_tracing = False
+        if self._has_ended and not notes.profiled:
+            self._records.fail(running.number, "training ended before its first step")
+            return
         notes.ingested_beside |= self._beside.num_ingestions != running.ingestions
         self._keeper.took(running.number, notes)
         last = notes.profiled[-1][0] if notes.profiled else notes.start_step
