@@ -141,7 +141,7 @@ class Stepper:
 
     def _started(self) -> Profiler | None:
         index, count = jax.process_index(), jax.process_count()
-        if not self._config.enabled or index not in self._config.capturing(count):
+        if not self._config.is_on or index not in self._config.capturing(count):
             return None
         run = self._run(index, count)
         claim(run)
