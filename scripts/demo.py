@@ -215,7 +215,7 @@ def train(config: DemoConfig) -> Trained:
     losses: list[float] = []
     beside: list[int] = []
     with Trainer(config.trainer, optimizer, loss_fn) as trainer:
-        callback = install(trainer, config.profiler)
+        callback = install(trainer, config.profiler, training_config=config)
         if callback is None:
             sys.exit("the profiler is off, or its window lies behind the last step")
         trainer.add_hook(lambda info: losses.append(info.loss), every=1)

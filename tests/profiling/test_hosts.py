@@ -175,6 +175,35 @@ def test_a_url_that_cannot_be_reached_is_logged_and_the_own_summary_is_there(tmp
     assert len(summary_in(folder).hosts) == 1
 
 
+def test_what_cannot_be_copied_is_staged_for_the_tracker_all_the_same(tmp_path):
+    folder = leave_capture(tmp_path / "process_0", note=context(0, 2))
+    shared = "nosuchprotocol://bucket/run"
+    publish = Publish("r", "reference", False)
+    work = start(Job(folder, folder, shared=f"{shared}/x", copy_url=shared, publish=publish))
+    assert (ended(work) or "").startswith("not copied to nosuchprotocol://bucket/run/x: ")
+    staged = json.loads((folder / STAGING_FOLDER / STAGED_FILE).read_text())
+    # It refers to what is there, not to the copy that was not made.
+    assert staged["reference"] == f"file://{folder}"
+    assert staged["output_path"] == str(folder)
+    assert [path.name for path in folder.glob(".*")] == [STAGING_FOLDER]
+
+
+def test_behind_a_url_are_the_outputs_and_what_w_and_b_refers_to(tmp_path):
+    folder = leave_capture(tmp_path / "machine", note=context(0, 1))
+    run = f"local://{tmp_path}/bucket/run"
+    session = f"{run}/profiler/plugins/profile/{folder.name}"
+    publish = Publish("r", "reference", False)
+    assert ended(start(Job(folder, folder, shared=session, copy_url=run, publish=publish))) is None
+    own = (folder / SUMMARY_FILE).read_bytes()
+    copied = tmp_path / "bucket" / "run"
+    for place in (copied, copied / "profiler" / "plugins" / "profile" / folder.name):
+        assert (place / SUMMARY_FILE).read_bytes() == own
+        assert (place / REPORT_FILE).exists()
+    staged = json.loads((folder / STAGING_FOLDER / STAGED_FILE).read_text())
+    assert staged["reference"] == staged["capture_path"] == staged["output_path"] == session
+    assert summarize(session).to_json() == summarize(folder).to_json()
+
+
 def test_a_part_names_no_code(tmp_path):
     """A part is data: what reads it runs nothing that is in it."""
     folder = leave_capture(tmp_path)

@@ -68,8 +68,17 @@ class ProfileCallback(Callback):
         self.profiler.close(wait=kind is None)
 
 
-def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCallback | None:
+def install(
+    trainer: Trainer,
+    config: ProfilerConfig | None = None,
+    *,
+    training_config: Any | None = None,
+) -> ProfileCallback | None:
     """Add the callback to `trainer`; None if it has nothing to do.
+
+    `training_config`: the whole config that the run is made from (a dataclass that draccus encodes,
+    or a mapping), for `config_hash`, which tells other trainings from repeats of this one. Without
+    it the hash is of `trainer.config` alone, and the same for another model or learning rate.
 
     Raises ValueError for a window that could never start and where Levanter's own profiler is on,
     UnsupportedLevanterError.
@@ -114,7 +123,7 @@ def install(trainer: Trainer, config: ProfilerConfig | None = None) -> ProfileCa
         config,
         run,
         tracker=LevanterTracker(lambda: _tracker_of(trainer)),
-        facts=lambda: facts_of(run, trainer, _tracker_of(trainer)),
+        facts=lambda: facts_of(run, trainer, _tracker_of(trainer), training_config),
         agreement=agreement_of(config, run),
     )
     callback = ProfileCallback(profiler, trainer)

@@ -96,6 +96,8 @@ draccus.decode.register(ProfiledTrainLmConfig, _decode)
 class ProfiledTrainer(Trainer):
     """A Trainer that carries our callback in place of Levanter's profiler hook."""
 
+    training_config: ProfiledTrainLmConfig | None = None
+
     def _add_default_hooks(self) -> None:
         ours = self.config.profiler
         self.config.profiler = _LEVANTERS_OWN_OFF
@@ -103,13 +105,15 @@ class ProfiledTrainer(Trainer):
             super()._add_default_hooks()
         finally:
             self.config.profiler = ours
-        install(self, ours)
+        install(self, ours, training_config=self.training_config)
 
 
 def train(config: ProfiledTrainLmConfig) -> None:
     """Train as Levanter's train_lm does, profiled."""
     levanters = levanter_train_lm.Trainer
-    levanter_train_lm.Trainer = ProfiledTrainer
+    levanter_train_lm.Trainer = type(
+        "ProfiledTrainer", (ProfiledTrainer,), {"training_config": config}
+    )
     try:
         levanter_train_lm.main(config)
     finally:

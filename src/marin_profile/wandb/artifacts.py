@@ -6,9 +6,7 @@ Contract: imports no tracker; the metadata are plain JSON values, None where the
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from marin_profile.facts.step_time import typical_and_mean
@@ -39,25 +37,6 @@ def _fitting(before: str, run_id: str, after: str) -> str:
         digest = hashlib.sha256(run_id.encode()).hexdigest()[:_DIGEST_DIGITS]
         allowed = f"{allowed[: room - len(digest) - 1]}-{digest}"
     return f"{before}{allowed}{after}"
-
-
-def config_hash(config: Mapping[str, Any]) -> str:
-    """The first 16 hex digits of the sha256 of the config's sorted-key JSON, as W&B keeps it: whole
-    numbers without a fraction, and no empty mappings. So it is the same before and after W&B."""
-    text = json.dumps(_as_kept(config), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _as_kept(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            str(key): _as_kept(inner)
-            for key, inner in value.items()
-            if not (isinstance(inner, Mapping) and not inner)
-        }
-    if isinstance(value, list | tuple):
-        return [_as_kept(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def artifact_metadata(summary: ProfileSummary) -> dict[str, Any]:

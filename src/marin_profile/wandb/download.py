@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from marin_profile.base.config_hash import config_hash
 from marin_profile.base.errors import BrokenInputError, NotFoundError, ProfileError, UsageError
 from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.capture.formats import FORMATS
@@ -26,7 +27,6 @@ from marin_profile.schema import ProfileSummary, RunMetadata, load_summary
 from marin_profile.wandb.artifacts import (
     CAPTURE_TYPE,
     SUMMARY_TYPE,
-    config_hash,
     summary_artifact_name,
 )
 from marin_profile.wandb.names import WandbTarget, artifact_target, run_target_of
@@ -280,7 +280,7 @@ def run_metadata(run: Any) -> RunMetadata:
         or _text(config, "device_kind"),
         mesh_or_topology=_topology(config.get("trainer")),
         git_sha=_text(config, "git_commit", "git_sha") or _text({"commit": commit}, "commit"),
-        config_hash=config_hash(config),
+        config_hash=_text(summary, "profile/config_hash") or config_hash(config),
         num_devices=_count("num_devices", summary, config),
         num_hosts=_count("num_hosts", summary, config),
     )
