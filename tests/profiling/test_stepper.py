@@ -188,7 +188,7 @@ def test_the_live_wandb_run_gets_the_artifacts(tmp_path):
         }
         (found,) = [one for one in server.state.runs if one.name == "mine"]
     logged, without = child.stdout.splitlines()[-2:]
-    assert logged == "[['wandb', ('profile-summary-mine', 'run-mine-profiler')]]"
+    assert logged == "[['wandb', ('profile-summary-mine:v0', 'run-mine-profiler:v0')]]"
     assert without == "published ()"
     assert {
         ("profile_summary", "profile-summary-mine", "COMMITTED", "mine"),

@@ -1,11 +1,8 @@
 """What each kind of tracker can hold of a profile, and how it confirms that.
 
 Contract
-* A backend takes a real tracker, past all wrappers, and yields its row as it grows: the last one
-  before an error is what the tracker holds. A kind that is not known here is given the artifacts
-  and figures through Levanter's interface; then what returns counts as held.
-* W&B: artifacts count when the server has them; offline, when they are staged in the run's folder.
-  The artifacts carry their metadata; a table of the top ops and the report go with the figures.
+* A backend takes a real tracker, past all wrappers. A kind that is not known here is given the
+  artifacts and figures through Levanter's interface; then what returns counts as held.
 * TensorBoard takes files and figures, and swallows errors: the files are written to its folder
   here. JSON trackers, trackio and telemetry take figures alone.
 """
@@ -13,56 +10,13 @@ Contract
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from marin_profile.base.storage import files_below, write_file
+from marin_profile.profiling.load import Load
 from marin_profile.profiling.record import Logged
-from marin_profile.profiling.staging import TABLE_COLUMNS, Staged
-from marin_profile.wandb.session import load_wandb
-from marin_profile.wandb.upload import Upload, log_artifacts
-
-_PREFIX = "profile/"
-
-
-@dataclass(frozen=True)
-class Load:
-    """What is to be logged; `seconds`: how long W&B has to confirm it."""
-
-    staged: Staged
-    uploads: tuple[Upload, ...]
-    seconds: float
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        """By name, with where the rest lies, for trackers that take no files."""
-        staged = self.staged
-        named: dict[str, Any] = {f"{_PREFIX}{name}": v for name, v in staged.scalars.items()}
-        named[f"{_PREFIX}capture_upload"] = staged.decision.why
-        named[f"{_PREFIX}output_path"] = staged.output_path
-        if staged.capture_path is not None:
-            named[f"{_PREFIX}capture_path"] = staged.capture_path
-        if (digest := staged.metadata.get("config_hash")) is not None:
-            named[f"{_PREFIX}config_hash"] = digest
-        return named
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        return {f"{_PREFIX}{name}": value for name, value in self.staged.scalars.items()}
-
-    @property
-    def folders(self) -> list[tuple[Upload, Path]]:
-        return [(upload, upload.folder) for upload in self.uploads if upload.folder is not None]
-
-    def note(self, *parts: str) -> str:
-        """With why the capture is not uploaded, where it is not."""
-        decision = self.staged.decision
-        left_out = () if decision.wanted else (f"without the capture: {decision.why}",)
-        return "; ".join((*parts, *left_out))
-
+from marin_profile.profiling.wandb_run import log_to_run
 
 Backend = Callable[[Any, Load], Iterator[Logged]]
 
@@ -95,25 +49,7 @@ def _wandb(tracker: Any, load: Load) -> Iterator[Logged]:
     if getattr(run, "disabled", False):
         yield Logged(tracker.name, note="W&B is disabled")
         return
-    names: tuple[str, ...] = ()
-    if run.offline:
-        note = load.note(f"offline: kept for 'wandb sync {os.path.dirname(run.dir)}'")
-    else:
-        note = load.note("uploaded")
-    for artifact in log_artifacts(run, load.uploads, seconds=load.seconds):
-        names += (artifact.name,)
-        yield Logged(tracker.name, names, note)
-    tracker.log_summary(load.figures | _panels(load.staged))
-    yield Logged(tracker.name, names, note, len(load.figures))
-
-
-def _panels(staged: Staged) -> dict[str, Any]:
-    wandb = load_wandb()
-    table = wandb.Table(columns=list(TABLE_COLUMNS), data=staged.top_ops)
-    panels = {f"{_PREFIX}top_ops": table}
-    if staged.report_html is not None:
-        panels[f"{_PREFIX}report"] = wandb.Html(staged.report_html)
-    return panels
+    yield from log_to_run(run, load, tracker.log_summary)
 
 
 def _tensorboard(tracker: Any, load: Load) -> Iterator[Logged]:

@@ -1,9 +1,7 @@
-"""What the worker staged -> the run's tracker, whichever one Levanter uses: artifacts and figures.
+"""What the worker staged -> the run's tracker, whichever one Levanter uses.
 
 Contract
-* An artifact of type `profile_summary` (summary, report and `metadata.json`), one of type
-  `jax_profile` (the capture, or on W&B a reference to it, unless neither is wanted), and figures
-  under `profile/` through `log_summary`: trackers refuse figures of a step that is past.
+* Figures go through `log_summary`: trackers refuse figures of a step that is past.
 * Each real tracker is given what it can hold, past what wraps it: a CompositeTracker swallows
   errors, a BackgroundTracker drops what comes late. It says for each what that tracker confirmed.
 * What one of several trackers raises is in its row; if no tracker holds anything and one raised,
@@ -17,18 +15,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from marin_profile.levanter.backends import Load, backend_of
+from marin_profile.levanter.backends import backend_of
+from marin_profile.profiling.load import Load, last_row
 from marin_profile.profiling.record import Logged
-from marin_profile.profiling.staging import STAGED_FILE, STAGING_FOLDER, Staged
-from marin_profile.wandb.artifacts import (
-    CAPTURE_TYPE,
-    SUMMARY_TYPE,
-    capture_artifact_name,
-    summary_artifact_name,
-)
-from marin_profile.wandb.upload import Upload
+from marin_profile.profiling.staging import STAGING_FOLDER
 
 
 class NotLoggedError(RuntimeError):
@@ -53,8 +43,7 @@ def log_staged(tracker: Any, *, outputs: Path, run_id: str, seconds: float) -> t
     """
     folder = outputs / STAGING_FOLDER
     try:
-        staged = msgspec.json.decode((folder / STAGED_FILE).read_bytes(), type=Staged)
-        load = Load(staged, tuple(_uploads(folder, staged, run_id)), seconds)
+        load = Load.below(outputs, run_id, seconds)
         return _log_to_each(list(_real_trackers(tracker)), load)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -74,15 +63,14 @@ def _log_to_each(trackers: list[tuple[Any, bool]], load: Load) -> tuple[Logged, 
 
 
 def _log_to(real: Any, has_finished: bool, load: Load) -> tuple[Logged, Exception | None]:
-    row = Logged(str(getattr(real, "name", type(real).__name__)))
-    try:
+    name = str(getattr(real, "name", type(real).__name__))
+
+    def rows() -> Iterator[Logged]:
         if has_finished:
-            raise RuntimeError(f"the {row.tracker} tracker has finished")
-        for grown in backend_of(real)(real, load):
-            row = grown
-    except Exception as error:
-        return msgspec.structs.replace(row, error=f"{type(error).__name__}: {error}"), error
-    return row, None
+            raise RuntimeError(f"the {name} tracker has finished")
+        yield from backend_of(real)(real, load)
+
+    return last_row(name, rows())
 
 
 def wandb_run(tracker: Any) -> Any | None:
@@ -105,23 +93,3 @@ def _real_trackers(tracker: Any, has_finished: bool = False) -> Iterator[tuple[A
             yield from _real_trackers(one, has_finished)
     else:
         yield tracker, has_finished
-
-
-def _uploads(folder: Path, staged: Staged, run_id: str) -> list[Upload]:
-    """The summary; the capture, or a reference to it, where one is wanted."""
-    summary = Upload(
-        name=summary_artifact_name(run_id),
-        type=SUMMARY_TYPE,
-        metadata=staged.metadata,
-        folder=folder / "summary",
-    )
-    if not staged.decision.wanted and staged.reference is None:
-        return [summary]
-    capture = Upload(
-        name=capture_artifact_name(run_id),
-        type=CAPTURE_TYPE,
-        metadata=staged.metadata,
-        folder=folder / "capture" if staged.decision.wanted else None,
-        reference=None if staged.decision.wanted else staged.reference,
-    )
-    return [summary, capture]

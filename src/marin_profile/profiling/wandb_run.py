@@ -3,35 +3,29 @@
 Contract
 * wandb is not imported for this: where the loop did not import it, or no run is live when something
   is to be logged, nothing is.
-* The artifacts, scalars and panels are those that a Levanter run on W&B gets. `log` returns when
-  W&B has the artifacts; what the SDK raises passes through, TimeoutError among it.
+* Artifacts count when the server has them; offline, when they are staged in the run's folder. They
+  carry their metadata; a table of the top ops and the report go with the figures. What the SDK
+  raises passes through, TimeoutError among it, unless W&B holds some of it: then the row says it.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from marin_profile.base.config_hash import config_hash
+from marin_profile.profiling.load import PREFIX, Load, last_row
 from marin_profile.profiling.record import Logged
-from marin_profile.profiling.staging import STAGED_FILE, STAGING_FOLDER, TABLE_COLUMNS, Staged
-from marin_profile.wandb.artifacts import (
-    CAPTURE_TYPE,
-    SUMMARY_TYPE,
-    capture_artifact_name,
-    config_hash,
-    summary_artifact_name,
-)
+from marin_profile.profiling.staging import STAGING_FOLDER, TABLE_COLUMNS, Staged
 from marin_profile.wandb.session import load_wandb
-from marin_profile.wandb.upload import Upload, log_artifacts
+from marin_profile.wandb.upload import log_artifacts
 
 logger = logging.getLogger(__name__)
-
-_PREFIX = "profile/"
 
 
 def live_run() -> Any | None:
@@ -60,53 +54,43 @@ def wandb_facts() -> dict[str, Any]:
         return {}
 
 
+def log_to_run(
+    run: Any, load: Load, update: Callable[[dict[str, Any]], object]
+) -> Iterator[Logged]:
+    """Log to a run that is not disabled; `update` takes what goes into its summary."""
+    names: tuple[str, ...] = ()
+    if run.offline:
+        note = load.note(f"offline: kept for 'wandb sync {os.path.dirname(run.dir)}'")
+    else:
+        note = load.note("uploaded")
+    for artifact in log_artifacts(run, load.uploads, seconds=load.seconds):
+        names += (artifact.name,)
+        yield Logged("wandb", names, note)
+    update(load.figures | _panels(load.staged))
+    yield Logged("wandb", names, note, len(load.figures))
+
+
 class LiveRun:
     """The run that is live when something is logged."""
 
     def log(self, outputs: Path, run_id: str, seconds: float) -> tuple[Logged, ...]:
-        folder = outputs / STAGING_FOLDER
         try:
             run = live_run()
             if run is None:
                 return ()
-            staged = msgspec.json.decode((folder / STAGED_FILE).read_bytes(), type=Staged)
-            uploads = _uploads(folder, staged, run_id)
-            run.summary.update(_values(staged))
-            log_artifacts(run, uploads, seconds=seconds)
+            load = Load.below(outputs, run_id, seconds)
+            row, error = last_row("wandb", log_to_run(run, load, run.summary.update))
+            if error is not None and not row.holds_any:
+                raise error
+            return (row,)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        note = f"{'with' if staged.decision.wanted else 'without'} its capture"
-        names = tuple(upload.name for upload in uploads)
-        return (Logged("wandb", names, f"{note} ({staged.decision.why})"),)
+            shutil.rmtree(outputs / STAGING_FOLDER, ignore_errors=True)
 
 
-def _uploads(folder: Path, staged: Staged, run_id: str) -> list[Upload]:
-    """The summary; the capture, or a reference to it, where one is wanted."""
-    summary = Upload(
-        name=summary_artifact_name(run_id),
-        type=SUMMARY_TYPE,
-        metadata=staged.metadata,
-        folder=folder / "summary",
-    )
-    if not staged.decision.wanted and staged.reference is None:
-        return [summary]
-    capture = Upload(
-        name=capture_artifact_name(run_id),
-        type=CAPTURE_TYPE,
-        metadata=staged.metadata,
-        folder=folder / "capture" if staged.decision.wanted else None,
-        reference=None if staged.decision.wanted else staged.reference,
-    )
-    return [summary, capture]
-
-
-def _values(staged: Staged) -> dict[str, Any]:
+def _panels(staged: Staged) -> dict[str, Any]:
     wandb = load_wandb()
-    values: dict[str, Any] = {f"{_PREFIX}{name}": value for name, value in staged.scalars.items()}
-    values[f"{_PREFIX}capture_upload"] = staged.decision.why
-    values[f"{_PREFIX}top_ops"] = wandb.Table(columns=list(TABLE_COLUMNS), data=staged.top_ops)
-    if staged.capture_path is not None:
-        values[f"{_PREFIX}capture_path"] = staged.capture_path
+    table = wandb.Table(columns=list(TABLE_COLUMNS), data=staged.top_ops)
+    panels = {f"{PREFIX}top_ops": table}
     if staged.report_html is not None:
-        values[f"{_PREFIX}report"] = wandb.Html(staged.report_html)
-    return values
+        panels[f"{PREFIX}report"] = wandb.Html(staged.report_html)
+    return panels
