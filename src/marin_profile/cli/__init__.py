@@ -31,6 +31,7 @@ VERBS = {
     "bundle": "Write everything about a change into one folder.",
     "history": "Show trend, noise and changes of step times over time.",
     "publish": "Publish a summary to W&B.",
+    "finish": "Finish what a training left of its captures.",
     "captures": "List the captures below a folder.",
     "schema": "Print the JSON Schema of a summary.",
 }

@@ -8,6 +8,7 @@ Contract
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,11 @@ class Leftovers:
 
     @staticmethod
     def below(folder: Path) -> Leftovers:
-        return Leftovers(tuple(_as_left(record) for record in records_below(folder)))
+        return Leftovers.from_records(records_below(folder))
+
+    @staticmethod
+    def from_records(records: Iterable[CaptureRecord]) -> Leftovers:
+        return Leftovers(tuple(_as_left(record) for record in records))
 
     @property
     def taken(self) -> frozenset[int]:
@@ -54,7 +59,7 @@ class Leftovers:
             for record in self.records
             if record.is_taken
             and record.state is not State.PUBLISHED
-            and not _is_at_work(record)
+            and not is_at_work(record)
             and (most_attempts is None or record.attempts < most_attempts)
         ]
 
@@ -62,25 +67,28 @@ class Leftovers:
     def lost(self) -> list[CaptureRecord]:
         """The captures that ended with their process, and are not recorded as lost yet."""
         ended = (one for one in self.records if one.state is State.TRACING)
-        return [failed(one, "the process ended meanwhile") for one in ended if not _is_at_work(one)]
+        return [failed(one, "the process ended meanwhile") for one in ended if not is_at_work(one)]
 
 
 def _as_left(record: CaptureRecord) -> CaptureRecord:
-    if record.state is State.TRACING and not _is_at_work(record) and _has_files(record):
+    was_left = record.state is State.TRACING and not is_at_work(record)
+    if was_left and record.folder is not None and has_files(Path(record.folder)):
         return moved(record, State.SETTLING)
     return record
 
 
-def _is_at_work(record: CaptureRecord) -> bool:
+def is_at_work(record: CaptureRecord) -> bool:
+    """Whether another process of this machine works on it."""
     owner = record.owner
     if owner is None or record.is_over or owner == Owner.this_process():
         return False
     return owner.is_alive()
 
 
-def _has_files(record: CaptureRecord) -> bool:
+def has_files(folder: Path) -> bool:
+    """Whether a capture lies there."""
     try:
-        names = [path.name for path in Path(record.folder or "").iterdir()]
+        names = [path.name for path in folder.iterdir()]
     except OSError:
         return False
     return any(name.endswith(host_suffixes()) for name in names)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from marin_profile.capture.filenames import PROFILE_FOLDERS, process_folder
 
+PROFILER_FOLDER = "profiler"  # as Levanter names it, in the run's folder
 # pathlib makes one slash of the two of a URL.
 _URL_AS_PATH = re.compile(r"^([a-z][a-z0-9+.-]+):/(?=[^/])")
 
@@ -30,7 +31,7 @@ class Run:
 
     @property
     def profile_dir(self) -> Path:
-        return self.folder / "profiler"
+        return self.folder / PROFILER_FOLDER
 
     @property
     def own_dir(self) -> Path:
@@ -59,4 +60,4 @@ def shared_profile_dir(log_dir: Path, shared_dir: str | None, run_id: str) -> st
     url = _URL_AS_PATH.sub(r"\1://", url)
     if shared_dir is None and "://" not in url:
         return None
-    return f"{url.rstrip('/')}/{run_id}/profiler"
+    return f"{url.rstrip('/')}/{run_id}/{PROFILER_FOLDER}"

@@ -68,6 +68,8 @@ def _ingest(job: Job, is_in_a_hurry: Callable[[], bool]) -> list[str]:
     from marin_profile.profiling.record import read_record
 
     started = time.monotonic()
+    if _is_outdated(job.capture_dir):
+        job = replace(job, copy_dir=None)
     own, _ = from_folder(str(job.capture_dir))
     known = {own.hosts[0].path: leave_part(own)} if job.leave_part else {}
     problems = []
@@ -85,6 +87,12 @@ def _ingest(job: Job, is_in_a_hurry: Callable[[], bool]) -> list[str]:
         for capture, known, is_over in gather(job.gather, record, is_in_a_hurry):
             problems += _summarise(job, capture, known, seconds, is_final=is_over)
     return list(dict.fromkeys(problems))
+
+
+def _is_outdated(capture_dir: Path) -> bool:
+    """Whether a later capture is summarised already, as when this one is finished later."""
+    later = (one for one in capture_dir.parent.iterdir() if one.name > capture_dir.name)
+    return any((one / SUMMARY_FILE).exists() for one in later)
 
 
 def _summarise(
