@@ -110,7 +110,7 @@ def test_without_its_worker_a_process_is_read_from_its_capture(tmp_path):
     trained = train(tmp_path, "no_worker")
     assert said(trained.results[0]) == []
     (line,) = said(trained.results[1])
-    assert "was not summarised" in line
+    assert "profile not summarised: exit 1" in line
     assert len(trained.summary.hosts) == 2
 
 
@@ -126,9 +126,10 @@ def test_processes_with_disks_of_their_own_meet_in_a_shared_place(tmp_path, name
 
 @pytest.fixture(scope="module")
 def touched(tmp_path_factory) -> Path:
-    """A capture on demand, agreed on through JAX's service, then another one through a folder."""
+    """A capture after a slow step and one on demand, agreed on through JAX's service, then one
+    through a folder."""
     out = tmp_path_factory.mktemp("touched")
-    run_both(out, "touched", "touched_folder")
+    run_both(out, "slow_step", "touched", "touched_folder")
     return out
 
 
@@ -155,5 +156,16 @@ def test_on_demand_both_capture_the_same_steps(touched, name):
     steps = [step.step_num for step in summary.step_time.steps]
     assert f"steps {steps[0]} to {steps[-1]} as requested" in first[0]
     assert len(steps) == 2
-    assert [result["keys"] for result in trained.results] == [[], []]
+    assert trained.results[0]["keys"] == []  # deleted by the process whose they are
     assert not [*touched.rglob(".agreement")]
+
+
+@needs_levanter
+def test_after_slow_steps_both_capture_the_same_steps_and_no_more_than_allowed(touched):
+    """Both see each slow step, as they wait for one another; `max_anomalies` is 1."""
+    trained = trained_in(touched / "slow_step", "run/profiler")
+    first, second = (begun(result) for result in trained.results)
+    assert len(first) == 1
+    assert "after a slow step" in first[0]
+    assert first == second
+    assert trained.results[0]["keys"] == []  # deleted by the process whose they are

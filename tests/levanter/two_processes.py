@@ -67,6 +67,13 @@ def touched_late(out: Path, index: int, train_steps: int) -> tiny.Scenario:
     return tiny.Scenario(config, train_steps, do=do)
 
 
+def slow_steps() -> tiny.Scenario:
+    """Two, the second one after the capture that the first one led to."""
+    tiny.SLEEPS[:] = [STEP_SECONDS] * 10_000
+    config = tiny.profile(start_step=150, anomaly_factor=20, max_anomalies=1, triggered_steps=2)
+    return tiny.Scenario(config, train_steps=150, do={at: tiny.in_step(3) for at in (20, 120)})
+
+
 class LaggingFolder(medium.SharedFolder):
     """Shows what was there `SECONDS_LATER` ago."""
 
@@ -100,7 +107,9 @@ def scenario_of(out: Path, index: int, name: str) -> tiny.Scenario:
 
 
 def run(out: Path, index: int, name: str) -> dict:
-    if name == "touched":
+    if name == "slow_step":
+        tiny.SCENARIOS[name] = slow_steps()
+    elif name == "touched":
         tiny.SCENARIOS[name] = touched_late(out, index, 120)
     elif name == "touched_folder":
         use_lagging_folder()

@@ -73,6 +73,10 @@ class Run:
         }
         return {index: note for index, note in last.items() if note is not None}
 
+    def ask(self, index: int, trigger: str, touched: int | None = None) -> None:
+        process = self.processes[index]
+        process.member.ask(trigger, process.last_step(self.now), touched)
+
     def go(self, seconds: float) -> None:
         until = self.now + seconds
         while self.now < until:
@@ -125,7 +129,7 @@ def test_all_begin_with_the_same_step_and_nothing_is_left(asking):
     run = Run()
     run.go(1)
     for index in asking:
-        run.processes[index].member.ask("on_demand", None)
+        run.ask(index, "on_demand")
     run.go(20)
     (step, trigger), *more = run.processes[0].agreed
     assert (trigger, more) == ("on_demand", [])
@@ -138,7 +142,7 @@ def test_the_step_is_as_far_ahead_as_notes_take():
     """Four legs of 0.5 s from second 10.25 on, when 101 steps of 0.1 s are over: 20 steps ahead of
     the one after the next."""
     run = Run()
-    run.processes[0].member.ask("on_demand", None)
+    run.ask(0, "on_demand")
     run.go(10)
     assert run.agreed == [[(101 + 2 + 20, "on_demand")]] * 3
 
@@ -147,26 +151,26 @@ def test_steps_longer_than_notes_take_are_agreed_on_the_next_but_one():
     run = Run()
     for process in run.processes:
         process.step_seconds = 60.0
-    run.processes[2].member.ask("slow_step", None)
+    run.ask(2, "slow_step")
     run.go(10)
     assert run.agreed == [[(2, "slow_step")]] * 3  # none has ended; step 0 goes on
 
 
 def test_a_wish_waits_until_the_length_of_a_step_is_known():
     leader = Leader(0, [1], "a", leg=LEG, end=None)
-    leader.ask("on_demand", None)
+    leader.ask("on_demand", 3, None)
     assert leader.turn(0.0, -1, None, {}).note.offer is None
     assert leader.turn(1.0, 3, 0.5, {}).note.offer.step == 3 + 2 + 4
 
 
 def test_wishes_that_come_while_one_is_agreed_on_are_part_of_it():
     run = Run()
-    run.processes[1].member.ask("slow_step", None)
+    run.ask(1, "slow_step")
     run.go(1)
-    run.processes[2].member.ask("on_demand", None)
-    run.processes[0].member.ask("on_demand", None)
+    run.ask(2, "on_demand")
+    run.ask(0, "on_demand")
     run.go(1)  # committed by now, and not begun
-    run.processes[1].member.ask("on_demand", None)
+    run.ask(1, "on_demand")
     run.go(20)
     assert [len(agreed) for agreed in run.agreed] == [1, 1, 1]
     assert run.notes() == {0: Note(sender="0", session="0")}
@@ -174,12 +178,12 @@ def test_wishes_that_come_while_one_is_agreed_on_are_part_of_it():
 
 def test_a_file_that_a_process_sees_touched_late_is_not_a_wish_of_its_own():
     run = Run()
-    run.processes[0].member.ask("on_demand", 77)
+    run.ask(0, "on_demand", 77)
     run.go(30)  # all is over
-    run.processes[1].member.ask("on_demand", 77)
+    run.ask(1, "on_demand", 77)
     run.go(10)
     assert [len(agreed) for agreed in run.agreed] == [1, 1, 1]
-    run.processes[1].member.ask("on_demand", 78)
+    run.ask(1, "on_demand", 78)
     run.go(10)
     assert [len(agreed) for agreed in run.agreed] == [2, 2, 2]
     assert run.said == [[], [], []]
@@ -187,7 +191,7 @@ def test_a_file_that_a_process_sees_touched_late_is_not_a_wish_of_its_own():
 
 def test_a_late_wish_that_was_served_is_answered_though_its_process_missed_it():
     leader = Leader(0, [1], "a", leg=LEG, end=None)
-    leader.ask("on_demand", 77)
+    leader.ask("on_demand", 100, 77)
     asked = Note(sender="b", session="a", answer=Answer(1, True))
     leader.turn(0.0, 100, 0.1, {})
     assert leader.turn(0.5, 104, 0.1, {1: asked}).agreed is not None
@@ -197,7 +201,7 @@ def test_a_late_wish_that_was_served_is_answered_though_its_process_missed_it():
     assert turn.agreed is None
     assert (turn.note.offer.state, turn.note.offer.heard[1]) == ("committed", 1)
     follower = Follower(1, 0, "b")
-    follower.ask("on_demand", 77)
+    follower.ask("on_demand", 200, 77)
     follower.turn(9.0, 200, 0.1, {0: Note(sender="a", session="a")})
     heard = follower.turn(10.0, 210, 0.1, {0: turn.note})
     assert (heard.note, heard.agreed, heard.said) == (None, None, None)
@@ -206,7 +210,7 @@ def test_a_late_wish_that_was_served_is_answered_though_its_process_missed_it():
 def test_with_a_process_that_died_nothing_is_profiled_and_both_say_so_once():
     run = Run()
     run.processes[2].is_alive = False
-    run.processes[1].member.ask("on_demand", None)
+    run.ask(1, "on_demand")
     run.go(200)
     assert run.agreed == [[], [], []]
     step = 106 + 2 + 20  # process 1 knows of process 0 in second 10.5, which reads it at 10.75
@@ -219,7 +223,7 @@ def test_a_wish_to_a_leader_that_died_is_given_up_and_said():
     run = Run(2)
     run.go(1)
     run.processes[0].is_alive = False
-    run.processes[1].member.ask("on_demand", None)
+    run.ask(1, "on_demand")
     run.go(200)
     assert run.said == [[], ["not profiled: process 0 did not answer"]]
     assert 1 not in run.notes()
@@ -228,7 +232,7 @@ def test_a_wish_to_a_leader_that_died_is_given_up_and_said():
 def test_a_process_that_died_with_a_wish_is_not_tried_for_ever():
     run = Run(2)
     run.go(1)
-    run.processes[1].member.ask("on_demand", None)
+    run.ask(1, "on_demand")
     run.go(0.25)
     run.processes[1].is_alive = False
     run.go(300)
@@ -237,12 +241,12 @@ def test_a_process_that_died_with_a_wish_is_not_tried_for_ever():
 
 def test_with_slower_notes_than_expected_it_is_dropped_and_the_next_time_allows_for_it():
     run = Run(2, lag=lambda *_: 2.0)
-    run.processes[1].member.ask("on_demand", None)
+    run.ask(1, "on_demand")
     run.go(30)
     assert run.agreed == [[], []]
     assert len(run.said[0]) == len(run.said[1]) == 1
     for _ in range(2):
-        run.processes[1].member.ask("on_demand", None)
+        run.ask(1, "on_demand")
         run.go(60)
     assert [len(process.captured) for process in run.processes] == [1, 1]
     assert run.processes[0].captured == run.processes[1].captured
@@ -252,7 +256,7 @@ def test_with_slower_notes_than_expected_it_is_dropped_and_the_next_time_allows_
 def test_a_process_that_is_ahead_of_the_step_refuses():
     run = Run(2)
     run.processes[1].started = -50.0  # 500 steps further
-    run.processes[0].member.ask("on_demand", None)
+    run.ask(0, "on_demand")
     run.go(20)
     assert run.agreed == [[], []]
     (line,) = run.said[0]
@@ -261,7 +265,7 @@ def test_a_process_that_is_ahead_of_the_step_refuses():
 
 def test_near_the_end_of_training_nothing_is_agreed_on():
     run = Run(2, end=110)
-    run.processes[1].member.ask("on_demand", None)
+    run.ask(1, "on_demand")
     run.go(20)
     assert run.agreed == [[], []]
     assert all("training ends before" in line for (line,) in run.said)
@@ -314,7 +318,7 @@ def test_what_an_earlier_start_left_is_not_taken_for_new():
         run.go(30)
         assert run.agreed == [[], [], []]
         assert run.said[0] == []
-        run.processes[1].member.ask("on_demand", None)
+        run.ask(1, "on_demand")
         run.go(20)
         assert [len(process.captured) for process in run.processes] == [1, 1, 1]
 
@@ -332,7 +336,7 @@ def test_whatever_notes_do_no_process_begins_elsewhere(seed):
     for process in run.processes:
         process.started = -chance.random()
     for _ in range(6):
-        chance.choice(run.processes).member.ask("on_demand", chance.choice([None, 5, 6]))
+        run.ask(chance.randrange(3), "on_demand", chance.choice([None, 5, 6]))
         run.go(chance.choice([0.25, 1.0, 30.0]))
         if chance.random() < 0.1:
             chance.choice(run.processes).is_alive = False
@@ -391,7 +395,7 @@ def test_mediums_carry_notes_and_leave_nothing(tmp_path, kind):
     indices = [1, 2, 10]  # process 1 is no prefix of process 10; process 0 does not capture
     members = [SharedAgreement(medium_of(), index, indices, clock=lambda: now) for index in indices]
     for member in members:
-        member.propose("on_demand", 7)
+        member.propose("on_demand", -1, 7)
     agreed: list[list] = [[], [], []]
     while now < 60:
         for found, member in zip(agreed, members, strict=True):
@@ -426,7 +430,7 @@ def test_a_commitment_that_cannot_be_written_is_not_acted_on(tmp_path):
     disk = FullDisk(str(tmp_path), 2)
     leader = SharedAgreement(disk, 0, [0, 1], clock=lambda: now)
     follower = SharedAgreement(SharedFolder(str(tmp_path), 2), 1, [0, 1], clock=lambda: now)
-    leader.propose("on_demand")
+    leader.propose("on_demand", 0)
     leader.poll(0, 0.1)
     follower.poll(0, 0.1)
     disk.is_full, now = True, 1.0
@@ -448,8 +452,8 @@ class Decided:
         self.proposed: list = []
         self.is_closed = False
 
-    def propose(self, trigger, touched=None):
-        self.proposed.append((trigger, touched))
+    def propose(self, trigger, step, touched=None):
+        self.proposed.append((trigger, step, touched))
 
     def poll(self, last_step, step_seconds):
         step, self.step = self.step, None
@@ -464,10 +468,10 @@ def test_a_request_begins_at_the_step_that_was_agreed_on(tmp_path):
     requests = Requests(tmp_path, agreement)
     (tmp_path / "profile_now").touch()
     touched = (tmp_path / "profile_now").stat().st_mtime_ns
-    requests.ask("slow_step")
+    requests.ask("slow_step", 9)
     requests.look(10, 0.1)
     requests.look(11, 0.1)
-    assert agreement.proposed == [("on_demand", touched), ("slow_step", None)]
+    assert agreement.proposed == [("on_demand", 10, touched), ("slow_step", 9, None)]
     assert (requests.take(49), requests.take(50), requests.due) == (None, "on_demand", NEVER)
     requests.give_back()
     requests.withdraw()

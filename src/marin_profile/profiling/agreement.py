@@ -103,24 +103,17 @@ class _Wishes:
 
     def __init__(self) -> None:
         self.current: Wish | None = None
-        self._asked: list[tuple[str, int | None]] = []
         self._touches: tuple[int, ...] = ()
         self._number = 0
 
-    def ask(self, trigger: str, touched: int | None) -> None:
-        self._asked.append((trigger, touched))
-
-    def make(self, last_step: int) -> None:
-        """Of what was asked for since the last turn."""
-        asked, self._asked = self._asked, []
-        for trigger, touched in asked:
-            if touched is not None and touched in self._touches:
-                continue
-            if self.current is None:
-                self._number += 1
-                self.current = Wish(self._number, trigger, last_step, touched)
-            elif touched is not None:
-                self.current = msgspec.structs.replace(self.current, touched=touched)
+    def ask(self, trigger: str, made_at: int, touched: int | None) -> None:
+        if touched is not None and touched in self._touches:
+            return
+        if self.current is None:
+            self._number += 1
+            self.current = Wish(self._number, trigger, made_at, touched)
+        elif touched is not None:
+            self.current = msgspec.structs.replace(self.current, touched=touched)
 
     def settle(self, me: int, offer: Offer) -> bool:
         """Forget the wish that the offer, committed or dropped, stands for; whether there was
@@ -140,7 +133,7 @@ class _Wishes:
 class Member(Protocol):
     """A process, as the protocol sees it."""
 
-    def ask(self, trigger: str, touched: int | None) -> None: ...
+    def ask(self, trigger: str, made_at: int, touched: int | None) -> None: ...
 
     def turn(
         self, now: float, last_step: int, step_seconds: float | None, notes: Mapping[int, Note]
@@ -169,15 +162,14 @@ class Leader:
         self._seconds_ahead = LEGS * leg
         self._step, self._step_since = -2, 0.0  # no step yet; when that was first seen
 
-    def ask(self, trigger: str, touched: int | None) -> None:
-        self._wishes.ask(trigger, touched)
+    def ask(self, trigger: str, made_at: int, touched: int | None) -> None:
+        self._wishes.ask(trigger, made_at, touched)
 
     def turn(
         self, now: float, last_step: int, step_seconds: float | None, notes: Mapping[int, Note]
     ) -> Turn:
         if last_step != self._step:
             self._step, self._step_since = last_step, now
-        self._wishes.make(last_step)
         heard = {
             process: note
             for process, note in notes.items()
@@ -295,13 +287,12 @@ class Follower:
         self._newest = 0  # the offer of this session whose outcome is known
         self._answer: Answer | None = None
 
-    def ask(self, trigger: str, touched: int | None) -> None:
-        self._wishes.ask(trigger, touched)
+    def ask(self, trigger: str, made_at: int, touched: int | None) -> None:
+        self._wishes.ask(trigger, made_at, touched)
 
     def turn(
         self, now: float, last_step: int, step_seconds: float | None, notes: Mapping[int, Note]
     ) -> Turn:
-        self._wishes.make(last_step)
         agreed = said = None
         told = self._told(notes.get(self._leader))
         offer = told.offer if told is not None else None
@@ -409,8 +400,8 @@ class SharedAgreement:
         self._written: Note | None = None
         self._agreed: tuple[int, str] | None = None
 
-    def propose(self, trigger: str, touched: int | None = None) -> None:
-        self._member.ask(trigger, touched)
+    def propose(self, trigger: str, step: int, touched: int | None = None) -> None:
+        self._member.ask(trigger, step, touched)
 
     def poll(self, last_step: int, step_seconds: float | None) -> tuple[int, str] | None:
         now = self._clock()

@@ -200,7 +200,7 @@ class Profiler:
         is_slow = is_quiet and self._slow_steps is not None and self._slow_steps.is_slow(seconds)
         if is_slow and self._anomalies_left > 0:
             logger.info("step %d took %.3f s", step, seconds)
-            self._requests.ask(SLOW_STEP)
+            self._requests.ask(SLOW_STEP, step)
         if following >= self._look_at or following >= self._requests.due:
             self._begin(following, state)
 

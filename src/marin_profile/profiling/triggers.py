@@ -28,9 +28,9 @@ TOUCH_NAME = "profile_now"
 class Agreement(Protocol):
     """What several processes agree on. One thread calls it, not training's."""
 
-    def propose(self, trigger: str, touched: int | None = None) -> None:
-        """Ask all processes for a capture. `touched`: when the file that asks for it was touched,
-        in ns: all processes may see it, some of them late."""
+    def propose(self, trigger: str, step: int, touched: int | None = None) -> None:
+        """Ask all processes for a capture after `step`. `touched`: when the file that asks for it
+        was touched, in ns: all processes may see it, some of them late."""
 
     def poll(self, last_step: int, step_seconds: float | None) -> tuple[int, str] | None:
         """The step that all agreed on, and the trigger, once; `last_step`: the newest one here;
@@ -50,13 +50,13 @@ class Requests:
         self._path = run_dir / TOUCH_NAME if run_dir is not None else None
         self._seen = _touched(self._path)
         self._signalled = False
-        self._asked: deque[str] = deque()
+        self._asked: deque[tuple[str, int]] = deque()
         self._signal = taken("SIGUSR2", self._on_signal) if run_dir is not None else None
 
-    def ask(self, trigger: str) -> None:
-        """Ask for a capture, from any thread."""
+    def ask(self, trigger: str, step: int) -> None:
+        """Ask for a capture after `step`, from any thread."""
         if self._agreement is not None:
-            self._asked.append(trigger)
+            self._asked.append((trigger, step))
         elif self.due == NEVER:
             self._trigger, self.due = trigger, 0
 
@@ -70,12 +70,12 @@ class Requests:
         self._seen = touched
         if self._agreement is None:
             if is_new:
-                self.ask(ON_DEMAND)
+                self.ask(ON_DEMAND, last_step)
             return
         if is_new or was_signalled:
-            self._agreement.propose(ON_DEMAND, touched if is_new else None)
+            self._agreement.propose(ON_DEMAND, last_step, touched if is_new else None)
         while self._asked:
-            self._agreement.propose(self._asked.popleft())
+            self._agreement.propose(*self._asked.popleft())
         agreed = self._agreement.poll(last_step, step_seconds)
         if agreed is not None:
             step, self._trigger = agreed
