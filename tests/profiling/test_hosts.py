@@ -12,12 +12,13 @@ import pytest
 
 from builders_capture import context, leave_capture
 from marin_profile import load_summary, summarize
-from marin_profile.capture.filenames import PART_FILE, SUMMARY_FILE
+from marin_profile.capture.filenames import PART_FILE, REPORT_FILE, SUMMARY_FILE
 from marin_profile.profiling.hosts import SECONDS_FOR_A_SIGN
 from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
-from marin_profile.profiling.job import Gather, Job
+from marin_profile.profiling.job import Gather, Job, Publish
 from marin_profile.profiling.record import CaptureRecord, Owner, State, write_record
 from marin_profile.profiling.signs import Outlook, outlook, shown
+from marin_profile.profiling.staging import STAGED_FILE, STAGING_FOLDER
 from patience import PATIENCE, wait_until
 
 SECONDS = 4.0
