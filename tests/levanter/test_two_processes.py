@@ -88,6 +88,14 @@ def test_both_captures_are_in_the_summary(tmp_path):
     assert ours == theirs
 
 
+@needs_levanter
+def test_no_process_holds_up_the_hooks_after_training_for_a_summary(tmp_path):
+    """No summary is begun before all processes have met in a hook that comes after ours."""
+    trained = train(tmp_path, "meeting")
+    assert [said(result) for result in trained.results] == [[], []]
+    assert len(trained.summary.hosts) == 2
+
+
 @pytest.mark.long
 @needs_levanter
 def test_a_slow_process_is_waited_for(tmp_path):

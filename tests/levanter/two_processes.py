@@ -7,13 +7,17 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import jax
 import tiny_training as tiny
+from jax.experimental import multihost_utils
+from levanter.callbacks import Callback
 
 from marin_profile.profiling import ingestion, medium
 
 STEPS = 12
+INSTALL = tiny.install
 
 
 def slow_stop() -> None:
@@ -39,6 +43,35 @@ def no_worker() -> None:
 
 # What goes wrong in the second process.
 FAULTS = {"slow": slow_stop, "lost": lost_capture, "no_worker": no_worker}
+
+
+class Meeting(Callback):
+    """Of all processes when training has ended, as in the collectives of other hooks."""
+
+    def __init__(self, held: Path) -> None:
+        self._held = held
+
+    def on_step(self, info: object, force: bool = False) -> None:
+        if force:
+            multihost_utils.sync_global_devices("end")
+            self._held.touch()
+
+
+def hold_workers_until_all_met(out: Path) -> None:
+    """No capture is summarised before every process's hooks are through."""
+    met = out / "met"
+    code = (
+        "import os, sys, time\n"
+        f"while not os.path.exists({str(met)!r}): time.sleep(0.05)\n"
+        "os.execv(sys.executable, [sys.executable, '-P', '-m', *sys.argv[1:]])"
+    )
+    ingestion._SAFE_PYTHON = (sys.executable, "-c", code)
+
+    def install(trainer: Any, config: Any) -> None:
+        INSTALL(trainer, config)
+        trainer.add_hook(Meeting(met), every=1)
+
+    tiny.install = install
 
 
 # A file that is touched in the first process's folder, and which the other one sees so much later.
@@ -115,6 +148,8 @@ def run(out: Path, index: int, name: str) -> dict:
         use_lagging_folder()
         tiny.SCENARIOS[name] = touched_late(out, index, 300)
     else:
+        if name == "meeting":
+            hold_workers_until_all_met(out)
         tiny.SCENARIOS[name] = scenario_of(out, index, name)
     has_own_disk = name.startswith(("shared", "touched"))
     return tiny.run_logged(name, out / f"machine_{index}" if has_own_disk else out)

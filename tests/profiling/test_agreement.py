@@ -156,6 +156,16 @@ def test_steps_longer_than_notes_take_are_agreed_on_the_next_but_one():
     assert run.agreed == [[(2, "slow_step")]] * 3  # none has ended; step 0 goes on
 
 
+def test_while_training_pauses_a_step_after_the_pause_is_agreed_on():
+    """An evaluation of minutes: no step ends, and the next ones take what they took."""
+    leader = Leader(0, [1], "a", leg=LEG, end=None)
+    leader.turn(0.0, 100, 0.1, {})
+    leader.ask("on_demand", 100, None)
+    assert leader.turn(300.0, 100, 0.1, {}).note.offer.state == "offered"
+    answered = Note(sender="b", session="a", answer=Answer(1, is_ahead=True))
+    assert leader.turn(301.0, 100, 0.1, {1: answered}).agreed == (100 + 2 + 20, "on_demand")
+
+
 def test_a_wish_waits_until_the_length_of_a_step_is_known():
     leader = Leader(0, [1], "a", leg=LEG, end=None)
     leader.ask("on_demand", 3, None)

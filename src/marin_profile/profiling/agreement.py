@@ -242,7 +242,9 @@ class Leader:
         }
         over = [process for process, (_, answer) in answers.items() if not answer.is_ahead]
         missing = [process for process in self._others if process not in answers]
-        seconds = (offer.step - 1 - self._step) * (step_seconds or 0) - (now - self._step_since)
+        # The step that goes on may take long, as with an evaluation after it: it may end any time.
+        usual = step_seconds or 0.0
+        seconds = (offer.step - 1 - self._step) * usual - min(now - self._step_since, usual)
         is_near = self._step > offer.step - 2 or seconds < self._leg
         why = ""
         if self._end is not None and offer.step >= self._end:
