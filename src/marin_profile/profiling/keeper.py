@@ -8,6 +8,7 @@ Contract
 * A capture is handed to ingestion once enough steps after it are known to judge it by, or when
   training has ended. While another one is being taken it waits, for at most one whole window.
 * Whether the disk has room for another capture is found out here; training reads a word of it.
+* What is watched is watched until training ends; then, once, what the watching left is closed.
 """
 
 from __future__ import annotations
