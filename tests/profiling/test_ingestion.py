@@ -102,7 +102,15 @@ def test_a_job_survives_its_way_to_the_child(capture, output_dir):
     gather = Gather("gs://b/run", "gs://b/run/process_0", [0, 1], 1.5)
     run = {"run_id": "r", "num_hosts": 2, "git_sha": None}
     job = Job(
-        capture, output_dir, capture, run, True, "gs://b/x", gather, Publish("r", "auto", True)
+        capture,
+        output_dir,
+        capture,
+        run=run,
+        leave_part=True,
+        shared="gs://b/x",
+        copy_url="gs://b",
+        gather=gather,
+        publish=Publish("r", "auto", True),
     )
     assert Job.from_json(job.to_json()) == job
 
