@@ -249,3 +249,38 @@ def test_the_warning_that_only_the_period_is_known_stands_first(tmp_path):
     assert any("named after" in text for text in others)
     assert [row.duration for row in summary.step_time.steps] == [None] * 4
     assert [row.period for row in summary.step_time.steps] == [100 * MS] * 3 + [None]
+
+
+def evaluated(evaluations: int, *, each_ms: int = 4) -> Space:
+    """Eight markers of 10 ms, 100 ms apart, without ids: each step runs 9 ms; after the marker of
+    step 3 evaluations run, and after the last of them a program that every step runs too."""
+    space = Space()
+    tpu, host = space.tpu(0), space.host()
+    for number in range(8):
+        at = 100 * number * MS
+        host.marker(number, at, 10 * MS)
+        for name, offset, length in (("jit_step(1)", 1, 8), ("jit_isnan(2)", 10, 1)):
+            tpu.module(name, at + offset * MS, length * MS)
+            tpu.op(f"fusion.{name[4:6]}", at + offset * MS, length * MS)
+        for index in range(evaluations if number == 3 else 0):
+            begin = at + (12 + each_ms * index) * MS
+            tpu.module("jit_eval(3)", begin, (each_ms - 1) * MS)
+            tpu.op("fusion.ev", begin, (each_ms - 1) * MS)
+        if evaluations and number == 3:
+            tpu.module("jit_isnan(2)", at + 95 * MS, MS).op("fusion.is", at + 95 * MS, MS)
+    return space
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "each_ms"), [(0, 4), (1, 40), (7, 4), (16, 4), (16, 5), (1, 80)]
+)
+@pytest.mark.parametrize("seed", [None, 1])
+def test_an_evaluation_between_steps_is_no_steps(evaluations, each_ms, seed):
+    """However often it runs, as often as there are steps or twice, and however much it weighs. The
+    steps are told by their markers; the evaluation's time is in the period alone."""
+    series = steps(evaluated(evaluations, each_ms=each_ms), seed)
+    assert (series.source, series.linked) == ("annotation", True)
+    assert list(series.numbers) == list(range(8))
+    assert ms(series.end - series.start) == [[10] * 8]
+    assert ms(np.diff(series.boundary)) == [[100] * 7]
+    assert not series.cut.any()

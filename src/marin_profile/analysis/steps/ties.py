@@ -5,9 +5,12 @@ Contract, the surest way first
   it on its line, or joined to it by flow ids (see `flows`). Of several events with one run id the
   first counts: later ones may wait for the same execution from inside another marker.
 * By order: executions of the dominant program, if as many lie between each marker and the next, or
-  else if they are as many as the markers, or a multiple of it; all work up to the next such
-  execution belongs to the step, except what launches tie to another one. Executions before the
-  first marker were launched before the capture.
+  else if they are as many as the markers, or a multiple of it. Where they run between fewer than
+  SELDOM of the markers and the next ones, as an evaluation does that outweighs the steps, they
+  give way to the program with the most op time of which as many lie between each. All work up to
+  the next such execution belongs to the step, except what launches tie to another one, and
+  programs that fewer than SELDOM of the steps run, once their marker is over, and what follows
+  those: that is hooks' own. Executions before the first marker were launched before the capture.
 * By launch time: kernels launched from other threads count for the marker that started last, if
   every step but the first then has the same number, or if each launch lies in the time of a marker.
 
@@ -17,20 +20,26 @@ gives way to one that ties much more.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
+from marin_profile.analysis.executions import Executions, Program
 from marin_profile.analysis.flows import steps_of_events
 from marin_profile.analysis.steps.annotations import Markers
 from marin_profile.analysis.steps.programs import dominant_program, executions_of
 from marin_profile.analysis.steps.sequences import steps_from
 from marin_profile.analysis.steps.series import NO_STEP
+from marin_profile.base.columns import unique_pairs
 from marin_profile.events.timeline import Int64s
 
 # A less sure way is preferred if it ties more than this many times as much.
 MUCH_MORE = 2
+
+# The part of the steps below which a program that runs between their markers is none of theirs.
+SELDOM = 0.5
 
 StepOfOps = list[Int64s]  # per device the step of each op, NO_STEP for none
 
@@ -149,35 +158,91 @@ def _by_order(
     if dominant is None or markers.is_lone:
         return None
     launched = by_run or [np.array(NO_STEP)] * len(devices)
+    if _is_seldom(devices, markers, dominant.programs):
+        for program in dominant.lasting:
+            tied = _in_order(devices, markers, (program,), launched, _between_markers)
+            if tied is not None:
+                return tied
+    return _in_order(devices, markers, dominant.programs, launched, _executions_per_marker)
+
+
+def _is_seldom(devices: list[DeviceOps], markers: Markers, programs: Sequence[Program]) -> bool:
+    """Whether on some device the programs run between few markers and the next ones."""
+    for device in devices:
+        if device.executions is None:
+            continue
+        start = device.executions.start[executions_of(device.executions, programs)]
+        of_marker = np.searchsorted(markers.start, start, side="right") - 1
+        if len(np.unique(of_marker[of_marker >= 0])) < SELDOM * markers.count:
+            return True
+    return False
+
+
+def _in_order(
+    devices: list[DeviceOps],
+    markers: Markers,
+    programs: Sequence[Program],
+    launched: StepOfOps,
+    each_marker: Callable[[Int64s, Int64s], tuple[int, int]],
+) -> TiedWork | None:
     step_of_op = []
     time = 0
     early = False
     for device, known in zip(devices, launched, strict=True):
         executions = device.executions
-        members = executions_of(executions, dominant.programs)
+        members = executions_of(executions, programs)
         if executions is None or not len(members):
             return None
         start = executions.start[members]
-        first, each = _executions_per_marker(start, markers.start)
+        first, each = each_marker(start, markers.start)
         if not each:
             return None
         members, start = members[first::each], start[first::each]
         early |= bool((start < markers.start[: len(start)]).any())
-        step = np.where(known >= 0, known, steps_from(device, members))
+        in_order = _without_hooks(device, executions, markers, steps_from(device, members))
+        step = np.where(known >= 0, known, in_order)
         time += int(device.self_time[(step >= 0) & (known < 0)].sum())
         step_of_op.append(step)
     return TiedWork(markers, step_of_op, time, early)
 
 
+def _without_hooks(
+    device: DeviceOps, executions: Executions, markers: Markers, step: Int64s
+) -> Int64s:
+    """Without what few steps run once their markers are over, and what follows it: no step's."""
+    until = np.zeros(markers.count, np.int64)
+    np.maximum.at(until, markers.spans.step, markers.spans.end)
+    inside = device.execution >= 0
+    step_of = np.full(len(executions.key), NO_STEP, np.int64)
+    step_of[device.execution[inside]] = step[inside]
+    has_step = step_of >= 0
+    programs, _, _ = unique_pairs(executions.key[has_step], step_of[has_step])
+    steps = np.bincount(programs, minlength=len(executions.modules))
+    is_seldom = steps[executions.key] < SELDOM * markers.count
+    is_hooks = has_step & is_seldom & (executions.start >= until[step_of])
+    hooks_start = np.full(markers.count, np.iinfo(np.int64).max)
+    np.minimum.at(hooks_start, step_of[is_hooks], executions.start[is_hooks])
+    between = has_step & (executions.start >= hooks_start[step_of])
+    return np.where(inside & between[device.execution], NO_STEP, step)
+
+
 def _executions_per_marker(start: Int64s, markers: Int64s) -> tuple[int, int]:
     """The first execution that a marker names, and how many each marker does (0: not constant)."""
+    first, each = _between_markers(start, markers)
+    if each:
+        return first, each
+    return 0, 0 if len(start) % len(markers) else len(start) // len(markers)
+
+
+def _between_markers(start: Int64s, markers: Int64s) -> tuple[int, int]:
+    """The same, of executions between each marker and the next."""
     before = int(np.searchsorted(start, markers[0]))
     counts = np.diff(np.searchsorted(start, markers))
     each = int(counts.min())
     after = len(start) - before - int(counts.sum())
     if each and not np.ptp(counts) and after <= each:
         return before, each
-    return 0, 0 if len(start) % len(markers) else len(start) // len(markers)
+    return 0, 0
 
 
 def _by_launch_time(
