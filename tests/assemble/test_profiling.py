@@ -46,9 +46,7 @@ def test_what_jax_compiled_is_that_of_the_slowest_process() -> None:
     found = profiling_section([one, replace(context(1, 2), compiles=more)])
     told = [(c.step_num, c.programs, c.duration, c.cache_hits) for c in found.compiles]
     assert told == [(7, 1, 125_000.0, 0), (9, 3, 1_250_000.0, 2)]
-    assert profiling_notes(found) == [
-        "JAX compiled for 1.4 s in steps 7, 9, which took longer for it."
-    ]
+    assert profiling_notes(found) == ["JAX compiled for 1.4 s in, or just before, steps 7, 9."]
 
 
 def test_long_work_between_steps_is_told_from_them() -> None:

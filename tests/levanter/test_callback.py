@@ -41,6 +41,7 @@ SCENARIOS = (
     "recompiles",
     "too_early",
     "in_the_middle",
+    "evaluated",
 )
 
 
@@ -148,6 +149,22 @@ def test_the_summary_says_whether_the_window_is_representative(out):
     ratio = told["window_to_outside"]
     assert told["representative"] is (abs(ratio - 1) <= 0.1)
     assert told["missing_processes"] == []
+
+
+@needs_levanter
+def test_an_evaluation_in_the_window_is_told_from_its_steps(out, results):
+    """Two seconds and more of it, after step 8, or 7 where hooks run from the first step on."""
+    before = 7 if results["off"]["steps"][0] == 0 else 8
+    (capture,) = captures(out / "evaluated")
+    summary = json.loads((capture / "profile_summary.json").read_text())
+    steps = {step["step_num"]: step for step in summary["step_time"]["steps"]}
+    assert list(steps) == list(range(5, 13))
+    evaluation = 2e6  # microseconds
+    assert steps[before]["duration"] < evaluation < steps[before]["period"]
+    between = {one["step_num"]: one for one in summary["capture"]["profiling"]["work_between"]}
+    assert between[before + 1]["duration"] > evaluation
+    report = (capture / "profile_report.md").read_text()
+    assert "training did other work for " in report
 
 
 @needs_levanter

@@ -82,6 +82,7 @@ class Scenario:
     broken: str | None = None  # the function of jax.profiler that raises
     do: dict[int, Callable[[Path], object]] = field(default_factory=dict)  # after that step
     watch: bool = False
+    evaluates_every: int = 1000
     tracker: TrackerConfig = field(default_factory=NoopConfig)
 
 
@@ -123,6 +124,7 @@ def in_step(seconds: float) -> Callable[[Path], object]:
 
 
 SLEEPS: list[float] = []
+EVALUATION_SECONDS = 2.0
 WINDOWS = [Window(3, 2), Window(5, 1), Window(30, 2)]
 
 SCENARIOS = {
@@ -164,6 +166,11 @@ SCENARIOS = {
     "crash": Scenario(profile(num_steps=25), train_steps=20, crash_at=5),
     "crash_after": Scenario(profile(ingest=True), train_steps=20, crash_at=7),
     "in_the_middle": Scenario(profile(start_step=10, num_steps=8, ingest=True), train_steps=40),
+    "evaluated": Scenario(
+        profile(start_step=5, num_steps=8, ingest=True),
+        train_steps=14,
+        evaluates_every=8,
+    ),
     "full_disk": Scenario(profile(ingest=True)),
     "read_only": Scenario(profile(ingest=True)),
 }
@@ -187,6 +194,8 @@ def run(scenario: Scenario, out: Path) -> list[int]:
         watch=WatchConfig() if scenario.watch else WatchConfig(watch_targets=[]),
         num_train_steps=scenario.train_steps,
         train_batch_size=BATCH_SIZE,
+        steps_per_eval=scenario.evaluates_every,
+        per_device_eval_parallelism=BATCH_SIZE // 2,
         checkpointer=CheckpointerConfig(base_path=str(out / "checkpoints")),
         log_jaxprs=False,
         log_xla_hlo=False,
@@ -195,6 +204,7 @@ def run(scenario: Scenario, out: Path) -> list[int]:
     rows = np.random.default_rng(0).standard_normal((64, Features.size), dtype=np.float32)
     count = BATCH_SIZE * (scenario.batches or scenario.train_steps)
     data = ListAsyncDataset([hax.named(rows[i % len(rows)], Features) for i in range(count)])
+    few = ListAsyncDataset([hax.named(row, Features) for row in rows[: 2 * BATCH_SIZE]])
     finished: list[int] = []
 
     def act(info):
@@ -211,6 +221,10 @@ def run(scenario: Scenario, out: Path) -> list[int]:
         trainer.add_hook(act, every=1)
         install(trainer, scenario.config)
         trainer.add_hook(record, every=1)
+        if scenario.evaluates_every < scenario.train_steps:
+            evaluated = in_step(EVALUATION_SECONDS)
+            trainer.add_hook(lambda info: evaluated(out), every=scenario.evaluates_every)
+            trainer.add_eval_hook(few)
         state = trainer.initial_state(
             jax.random.PRNGKey(0),
             model_init=lambda: hax.nn.Linear.init(Features, Outputs, key=jax.random.PRNGKey(1)),

@@ -86,8 +86,7 @@ def profiling_notes(profiling: schema.Profiling | None) -> list[str]:
     if profiling.compiles:
         seconds = sum(one.duration for one in profiling.compiles) / _US
         notes.append(
-            f"JAX compiled for {seconds:.1f} s in {_steps(profiling.compiles)}, which took longer "
-            "for it."
+            f"JAX compiled for {seconds:.1f} s in, or just before, {_steps(profiling.compiles)}."
         )
     if profiling.work_between:
         seconds = sum(one.duration for one in profiling.work_between) / _US
