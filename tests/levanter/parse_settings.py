@@ -10,8 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from marin_profile.levanter.entry import profiled_main
 from marin_profile.levanter.lines import levanter_line
-from marin_profile.levanter.train_lm import read_config
+
+read_config = profiled_main("levanter.main.train_lm").read_config
 
 
 def settings(arguments: list[str]) -> dict[str, Any]:

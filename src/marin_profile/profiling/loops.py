@@ -94,7 +94,7 @@ def profile_window(
     The config says what is recorded and how it is summarised; its windows have no effect.
     """
     config = config or ProfilerConfig()
-    work = DeviceWork() if config.enabled else None
+    work = DeviceWork() if config.is_on else None
     trace = _started(Path(folder), config, work) if work is not None else None
     limits = Limits(config.ingest_time_limit, config.ingest_memory_gb)
     ingestions = Ingestions(config.ingest_in, limits)
