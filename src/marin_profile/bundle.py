@@ -1,8 +1,8 @@
 """Captures before and after a change -> one folder with the verdict, what changed, and why.
 
 Contract
-* The folder is complete or absent: it is written under a hidden name next to its place, then
-  renamed. An existing bundle is replaced; a folder with anything else is an error, and stays.
+* The folder is complete or absent. An existing bundle is replaced; a folder with anything else is
+  an error, and stays.
 * All captures of a side are judged and compared. Of several after the change, advice is from the
   one with the median step time.
 * Same inputs, same bytes: nothing in it depends on the time or place of writing.
@@ -13,14 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from marin_profile.base.durable import new_folder
 from marin_profile.base.errors import UsageError
 from marin_profile.base.storage import is_url, plain
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
@@ -125,21 +124,10 @@ def bundle_folder(named: str) -> Path:
 def write_bundle(files: Mapping[str, str], output_dir: str) -> Path:
     """Put the files into the folder, all or none; the folder. Raises UsageError."""
     target = bundle_folder(output_dir)
-    with _named_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
-        new, old = beside / "new", beside / "old"
-        try:
-            for name, text in files.items():
-                (new / name).parent.mkdir(parents=True, exist_ok=True)
-                (new / name).write_bytes(text.encode())
-            if target.exists():
-                target.rename(old)
-            new.rename(target)
-        finally:
-            if old.exists() and not target.exists():
-                old.rename(target)
-            shutil.rmtree(beside, ignore_errors=True)
+    with _named_errors(target), new_folder(target) as new:
+        for name, text in files.items():
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            (new / name).write_bytes(text.encode())
     return target
 
 

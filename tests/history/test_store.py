@@ -81,7 +81,7 @@ def test_every_acknowledged_record_is_there(
 # A file
 
 
-def test_a_torn_last_line_is_reported_and_the_next_record_is_not_glued_to_it(
+def test_a_torn_last_line_is_reported_and_gives_way_to_the_next_record(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "a/history.jsonl"
@@ -95,9 +95,17 @@ def test_a_torn_last_line_is_reported_and_the_next_record_is_not_glued_to_it(
     )
     append(str(path), HistoryRecord(run_id="third"))
     assert sorted(map(str, run_ids(str(path)))) == ["first", "third"]
-    assert read(str(path)).problems == (
-        f"{path}, line 2 is left out: it is torn or damaged, not JSON.",
-    )
+    assert read(str(path)).problems == ()
+
+
+def test_what_somebody_wrote_at_the_end_stays_and_the_next_record_is_not_glued_to_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(b"my notes")
+    append(str(path), HistoryRecord(run_id="a"))
+    assert run_ids(str(path)) == ["a"]
+    assert path.read_bytes().startswith(b"my notes\n")
 
 
 def test_a_line_that_lacks_only_its_end_is_whole(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_summary_and_report_are_there_when_training_ends(out, results):
     summary = json.loads((run / "profile_summary.json").read_text())
     assert [step["step_num"] for step in summary["step_time"]["steps"]] == [3, 4, 5]
     assert (run / "profile_report.md").read_text().startswith("#")
-    assert list(run.rglob(".ingest-*")) == []
+    assert list(run.rglob(".marin-profile-*")) == []
     (capture,) = captures(out / "ingested")
     for name in ("profile_summary.json", "profile_report.md"):
         assert (capture / name).read_bytes() == (run / name).read_bytes()
@@ -355,7 +355,7 @@ def test_a_terminated_training_ends_as_without_us_and_leaves_no_half_output(tmp_
     child = train(tmp_path, name)
     assert child.returncode == -signal.SIGTERM
     wait_until(lambda: not running_with("marin_profile.profiling.worker", str(tmp_path)))
-    assert list(tmp_path.rglob(".ingest-*")) == []
+    assert list(tmp_path.rglob(".marin-profile-*")) == []
     assert list(tmp_path.rglob("profile_summary.json")) == []
     (capture,) = captures(tmp_path / name)
     if name == "terminated_in_capture":

@@ -18,12 +18,11 @@ from patience import PATIENCE, wait_until
 
 # Python runs this first in every child: what goes wrong there is asked for by the environment.
 FAULTS = """
-import os, pathlib, sys, time
+import os, sys, time
 fault = os.environ.get("INGEST_FAULT")
 if fault and "marin_profile.profiling.worker" in sys.orig_argv:
     import marin_profile.pipeline as pipeline
     summarize_capture = pipeline.summarize_capture
-    write_text = pathlib.Path.write_text
 
     def faulty(*arguments, **options):
         if fault == "die":
@@ -34,14 +33,12 @@ if fault and "marin_profile.profiling.worker" in sys.orig_argv:
             bytearray(1 << 40)
         return summarize_capture(*arguments, **options)
 
-    def slowly(path, text):
-        write_text(path, text[:3])
+    def slowly(descriptor):
         time.sleep(3600)
-        return write_text(path, text)
 
     pipeline.summarize_capture = faulty
     if fault == "slow_write":
-        pathlib.Path.write_text = slowly
+        os.fsync = slowly
 """
 
 
@@ -163,7 +160,7 @@ def test_what_is_given_up_is_stopped_and_leaves_no_half_output(
     jobs.add(Job(capture, output_dir))
     jobs.add(Job(capture, tmp_path / "second"))
     child = child_of(jobs)
-    wait_until(lambda: list(output_dir.glob(".ingest-*/*")))
+    wait_until(lambda: list(output_dir.glob(".marin-profile-*")))
     assert jobs.running
     jobs.stop()
     assert not jobs.running
@@ -290,7 +287,7 @@ def test_the_child_ends_with_its_parent_and_leaves_no_half_output(
         assert parent.stdout is not None
         lines = iter(parent.stdout.readline, "")
         child = next(int(line) for line in lines if line.strip().isdigit())
-        wait_until(lambda: list(output_dir.glob(".ingest-*/*")))
+        wait_until(lambda: list(output_dir.glob(".marin-profile-*")))
         parent.send_signal(end)
     assert parent.returncode == -end
     wait_until(lambda: not alive(child))

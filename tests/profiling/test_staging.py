@@ -72,9 +72,9 @@ def test_both_artifacts_and_the_figures_are_logged(tmp_path):
 
 def test_what_a_killed_worker_left_is_removed(tmp_path):
     folder = leave_capture(tmp_path)
-    (folder / ".publish-abc/.publish/summary").mkdir(parents=True)
+    (folder / ".marin-profile-abc.tmp/new/summary").mkdir(parents=True)
     published(folder, "never")
-    assert list(folder.glob(".publish*")) == []
+    assert list(folder.glob(".*")) == []
 
 
 def test_what_is_uploaded_is_redacted_and_summarised_anew(tmp_path):

@@ -3,7 +3,7 @@
 Contract
 * What does not exist raises NotFoundError, what cannot be (a folder for a file, an unknown
   protocol) UsageError, and what a remote store refuses RemoteError; each names the path.
-* A file that is written is whole or absent: readers never see half of it.
+* A file that is written is whole or absent: readers never see half of it (local ones: durable.py).
 * fsspec is imported only for URLs.
 """
 
@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from marin_profile.base.durable import write_whole
 from marin_profile.base.errors import NotFoundError, ProfileError, RemoteError, UsageError
 
 
@@ -91,7 +92,7 @@ def read_files(root: str, names: Sequence[str]) -> list[bytes]:
 
 
 def write_file(path: str, content: bytes) -> None:
-    """Write a file whole, through a temporary one beside it; parent folders are made."""
+    """Write a file whole; parent folders are made."""
     path = plain(path)
     with _named_errors(path, "write"):
         if is_url(path):
@@ -110,13 +111,7 @@ def _write_local(target: Path, content: bytes) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(content)  # a device or a pipe: there is nothing to replace
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name[:80]}.{os.getpid()}.tmp")
-    try:
-        beside.write_bytes(content)
-        os.replace(beside, target)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_whole(target.parent, {target.name: content})
 
 
 def delete_file(path: str) -> None:
@@ -129,19 +124,6 @@ def delete_file(path: str) -> None:
         system, inner = _file_system(path)
         with suppress(FileNotFoundError):
             system.rm_file(inner)
-
-
-@contextmanager
-def partial_folder(folder: Path, prefix: str) -> Iterator[Path]:
-    """A temporary folder in `folder` to put outputs together in; what a killed process left of its
-    kind is removed."""
-    import shutil
-    import tempfile  # neither is needed by the views, which start fast
-
-    for left in folder.glob(f"{prefix}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as partial:
-        yield Path(partial)
 
 
 def _local_files(root: str) -> Iterator[tuple[str, int]]:

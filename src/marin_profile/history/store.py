@@ -3,7 +3,8 @@
 Contract
 * `append` returns when the record is on disk. From then on it is never lost, whatever happens to
   other writers; any number of them may write at once.
-* `read` reports what a killed writer left behind, and reads the rest.
+* `read` reports what a killed writer left behind, and reads the rest; the next `append` removes
+  it.
 * Records are read in the order of capture time, then content hash, from either store; a record
   that is there twice counts once.
 * The lock (flock) is on the file itself: it cannot be separated from the data, and leaves nothing
@@ -14,13 +15,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 from pydantic import ValidationError
 
+from marin_profile.base.durable import append_line
 from marin_profile.base.errors import NotFoundError, UsageError
 from marin_profile.base.storage import files_below, is_url, open_file, plain, read_files, write_file
 from marin_profile.history.legacy_lines import is_legacy_line, record_of_legacy_line
@@ -42,15 +43,13 @@ def append(target: str, record: HistoryRecord) -> None:
     """Keep a record. `target`: a JSONL file, or a folder: an existing one, a path that ends in "/",
     or any URL. Raises UsageError where it cannot be written."""
     target = plain(target)
-    if is_url(target):
-        if target.endswith(".jsonl"):
-            raise UsageError(
-                f"{target} cannot be appended to: object stores only write whole objects; name a "
-                "folder, which gets one object per record."
-            )
+    if is_url(target) and target.endswith(".jsonl"):
+        raise UsageError(
+            f"{target} cannot be appended to: object stores only write whole objects; name a "
+            "folder, which gets one object per record."
+        )
+    if is_url(target) or _is_folder(target):
         write_file(f"{target.rstrip('/')}/{object_name(record)}", record.to_line() + b"\n")
-    elif _is_folder(target):
-        _put(Path(target), object_name(record), record.to_line() + b"\n")
     else:
         _append_line(Path(target), record.to_line())
 
@@ -78,87 +77,14 @@ def _is_folder(target: str) -> bool:
     return not is_url(target) and (target.endswith("/") or os.path.isdir(target))
 
 
-# Writing
-
-
 def _append_line(path: Path, line: bytes) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        is_new = not path.exists()
-        with _locked(path) as descriptor:
-            size = os.fstat(descriptor).st_size
-            # A killed writer's torn line must not swallow this one.
-            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            try:
-                _write_all(descriptor, (b"\n" if torn else b"") + line + b"\n")
-                os.fsync(descriptor)
-            except OSError:
-                os.ftruncate(descriptor, size)
-                raise
-        if is_new:
-            _sync_folder(path.parent)
+        append_line(path, line)
     except OSError as error:
         raise UsageError(
             f"{path} cannot be appended to: {error.strerror or error}; name a file on a disk that "
             "has file locks, or a folder."
         ) from error
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """The file, open for appending and locked."""
-    import fcntl
-
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_still(path, descriptor):
-                yield descriptor
-                return
-        finally:
-            os.close(descriptor)
-
-
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether the path leads to the open file: an editor may have put another in its place while
-    we waited."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-def _write_all(descriptor: int, content: bytes) -> None:
-    written = 0
-    while written < len(content):
-        written += os.write(descriptor, content[written:])
-
-
-def _put(folder: Path, name: str, content: bytes) -> None:
-    """Written aside, synced, renamed: whole or absent, also after a power cut."""
-    beside = folder / f".{name}.{os.getpid()}.tmp"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with beside.open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(beside, folder / name)
-        finally:
-            beside.unlink(missing_ok=True)
-        _sync_folder(folder)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be written to: {error.strerror or error}.") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # Reading: (where, content) of each line or object

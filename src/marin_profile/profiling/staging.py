@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from marin_profile.base.durable import new_folder
 from marin_profile.base.storage import (
     base_name,
     files_below,
     is_url,
     open_file,
-    partial_folder,
     path_parts,
 )
 from marin_profile.capture.filenames import (
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 STAGING_FOLDER = ".publish"
 STAGED_FILE = "staged.json"
-_PARTIAL = f"{STAGING_FOLDER}-"
 # The largest artifact that Levanter's W&B tracker of November 2026 takes; larger ones it drops.
 LARGEST_AUTO_UPLOAD = 20_000_000
 _BLOCK = 1 << 20
@@ -89,13 +88,8 @@ def decide_upload(choice: str, size: int) -> UploadDecision:
 def stage(job: Job, capture: Capture, summary: ProfileSummary, *, ingest_seconds: float) -> None:
     """Fill the staging folder below the job's output folder."""
     assert job.publish is not None
-    target = job.output_dir / STAGING_FOLDER
-    with partial_folder(job.output_dir, _PARTIAL) as folder:
-        partial = folder / STAGING_FOLDER
-        partial.mkdir()
-        _fill(partial, job, job.publish, capture, summary, ingest_seconds)
-        shutil.rmtree(target, ignore_errors=True)
-        os.replace(partial, target)
+    with new_folder(job.output_dir / STAGING_FOLDER) as folder:
+        _fill(folder, job, job.publish, capture, summary, ingest_seconds)
 
 
 def _fill(

@@ -28,8 +28,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from marin_profile.base.durable import write_whole
 from marin_profile.base.errors import ProfileError
-from marin_profile.base.storage import partial_folder, write_file
+from marin_profile.base.storage import write_file
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.profiling.job import Job
 
@@ -49,7 +50,6 @@ CHECK_PARENT_EVERY = 0.5  # seconds
 OVER_TIME = 124
 DONE_WITH_A_PROBLEM = 75
 HURRY = b"h"  # on standard input
-_PARTIAL = ".ingest-"
 _GIT_SECONDS = 5
 
 
@@ -155,12 +155,7 @@ def _git_sha() -> str | None:
 
 
 def _write(folder: Path, contents: dict[str, str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with partial_folder(folder, _PARTIAL) as partial:
-        for name, text in contents.items():
-            (partial / name).write_text(text)
-        for name in contents:
-            os.replace(partial / name, folder / name)
+    write_whole(folder, {name: text.encode() for name, text in contents.items()})
 
 
 def _note(line: str) -> None:

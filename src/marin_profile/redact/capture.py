@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
@@ -22,6 +21,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from marin_profile.base.durable import new_file
 from marin_profile.base.errors import BrokenInputError, UsageError
 from marin_profile.capture.filenames import CONTEXT_FILE
 from marin_profile.capture.formats import format_of, host_suffixes, load
@@ -72,12 +72,8 @@ def redact_capture(files: Iterable[Path], into: Path, redactor: Redactor) -> lis
             raise UsageError(
                 f"Two files would be {target.name} in {into}; mask each folder into one of its own."
             )
-        partial = into / f".{target.name}.partial"
-        try:
+        with new_file(target) as partial:
             copy(file, partial, redactor)
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
         written.append(target)
     return written
 

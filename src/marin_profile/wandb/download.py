@@ -13,13 +13,13 @@ Contract
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from marin_profile.base.config_hash import config_hash
+from marin_profile.base.durable import new_folder
 from marin_profile.base.errors import BrokenInputError, NotFoundError, ProfileError, UsageError
 from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.capture.formats import FORMATS
@@ -173,20 +173,13 @@ def _is_whole(artifact: Any, folder: Path) -> bool:
 
 
 def _download(artifact: Any, folder: Path) -> None:
-    """Download next to the folder, check, and rename into its place."""
-    beside = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
-        beside.mkdir(parents=True)
-        artifact.download(root=str(beside), skip_cache=True)
-        if not _is_whole(artifact, beside):
+    """Download, check, and put into its place."""
+    with new_folder(folder) as new:
+        artifact.download(root=str(new), skip_cache=True)
+        if not _is_whole(artifact, new):
             raise BrokenInputError(
                 f"{_reference(artifact)} does not match its own manifest; log it again."
             )
-        if folder.exists():
-            shutil.rmtree(folder)
-        beside.rename(folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 # Runs
