@@ -230,8 +230,9 @@ def test_microseconds_are_exact_picoseconds(picoseconds: int) -> None:
     [
         ("", "is no profile_summary.v1"),
         ("[]", "is no profile_summary.v1: the top level"),
-        ("{}", "source_format: Field required"),
-        ('{"source_format": 1}', "source_format"),
+        ("{}", "schema_version: it is missing"),
+        ('{"schema_version": "profile_summary.v1"}', "source_format: Field required"),
+        ('{"schema_version": "profile_summary.v1", "source_format": 1}', "source_format: Input"),
     ],
 )
 def test_what_is_no_summary_is_refused_by_name(text: str, message: str) -> None:
@@ -240,10 +241,45 @@ def test_what_is_no_summary_is_refused_by_name(text: str, message: str) -> None:
     assert str(caught.value).startswith("s.json")
 
 
-def test_another_version_is_refused() -> None:
-    text = build_summary(schema_version="profile_summary.v2").to_json()
-    with pytest.raises(BrokenInputError, match=r"profile_summary\.v2"):
-        parse_summary(text)
+@pytest.mark.parametrize("version", ["profile_summary.v2", "", None, 1, ["profile_summary.v1"]])
+def test_another_version_is_refused(version: Any) -> None:
+    data = json.loads(build_summary().to_json()) | {"schema_version": version}
+    with pytest.raises(BrokenInputError, match="has schema_version") as caught:
+        parse_summary(json.dumps(data))
+    assert repr(version) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["NaN", "-Infinity", "1e999", "1e31", "-1e-31", "9" * 5000, "[" * 200 + "]" * 200],
+    ids=lambda value: value[:9],
+)
+@pytest.mark.parametrize("field", ["step_time.all_steps.mean", "run_metadata.x_unknown", "x_top"])
+def test_numbers_that_cannot_be_reckoned_with_are_refused_by_name(field: str, value: str) -> None:
+    data = json.loads(build_summary().to_json())
+    *above, last = field.split(".")
+    place = data
+    for name in above:
+        place = place[name]
+    place[last] = "HERE"
+    with pytest.raises(BrokenInputError) as caught:
+        parse_summary(json.dumps(data).replace('"HERE"', value))
+    why = f": {field}: " if value[0] != "[" else ": it is nested more than 100 deep"
+    assert why in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("value", ['"12"', '"NaN"', "true", "null", "[]", "{}", "1.5"])
+def test_other_types_are_refused_by_name(value: str) -> None:
+    text = build_summary().to_json().replace('"num_events_total": ', '"num_events_total": HERE')
+    start, _, rest = text.partition("HERE")
+    with pytest.raises(BrokenInputError, match=r"trace_overview\.num_events_total: "):
+        parse_summary(start + value + rest[rest.index(",") :])
+
+
+def test_what_never_ends_is_not_read_to_its_end() -> None:
+    with pytest.raises(BrokenInputError, match=r"/dev/zero is larger than 100\.0 MB"):
+        load_summary("/dev/zero")
 
 
 def test_load_from_files_and_urls(tmp_path: Path) -> None:

@@ -125,16 +125,18 @@ def _partial(folder: Path, make: Callable[[Path], int | None]) -> Iterator[tuple
     is another one."""
     while True:
         path = folder / f"{_PREFIX}{os.urandom(8).hex()}{_SUFFIX}"
-        descriptor = make(path)
-        if descriptor is None:
-            continue
+        descriptor = None
         try:
-            if _lock(descriptor) is not False and _is_still(path, descriptor):
+            descriptor = make(path)
+            if descriptor is None or _lock(descriptor) is False:
+                continue
+            if _is_still(path, descriptor):
                 yield path, descriptor
                 return
         finally:
             _remove(path)
-            os.close(descriptor)
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 def _lock(descriptor: int) -> bool | None:

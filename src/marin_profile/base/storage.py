@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from marin_profile.base.durable import write_whole
-from marin_profile.base.errors import NotFoundError, ProfileError, RemoteError, UsageError
+from marin_profile.base.errors import (
+    BrokenInputError,
+    NotFoundError,
+    ProfileError,
+    RemoteError,
+    UsageError,
+)
+from marin_profile.base.text import size
 
 
 def is_url(path: str) -> bool:
@@ -47,6 +54,17 @@ def open_file(path: str) -> BinaryIO:
         system, inner = _file_system(path)
         stream: BinaryIO = system.open(inner, "rb")
         return stream
+
+
+def read_at_most(path: str, limit: int) -> bytes:
+    """The content of a file. Raises BrokenInputError if it has more than `limit` bytes."""
+    with open_file(path) as stream, _named_errors(path):
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise BrokenInputError(
+            f"{path} is larger than {size(limit)}, so it is not what it should be."
+        )
+    return content
 
 
 def file_size(path: str) -> int:
