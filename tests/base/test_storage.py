@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from marin_profile.base.errors import NotFoundError, UsageError
-from marin_profile.base.storage import delete_file, files_below, open_file, write_file
+from marin_profile.base.storage import (
+    delete_file,
+    file_size,
+    files_below,
+    open_file,
+    write_file,
+)
 
 
 def test_parents_are_made_and_the_mode_is_usual(tmp_path: Path) -> None:
@@ -104,3 +110,11 @@ def test_what_is_deleted_need_not_be_there(tmp_path: Path, protocol: str) -> Non
     delete_file(path)
     with pytest.raises(NotFoundError):
         open_file(path)
+
+
+def test_a_pipe_or_a_device_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "host.xplane.pb")
+    (tmp_path / "endless.xplane.pb").symlink_to("/dev/zero")
+    for path in (tmp_path / "host.xplane.pb", tmp_path / "endless.xplane.pb"):
+        with pytest.raises(UsageError, match="is a pipe or a device, no file"):
+            file_size(str(path))

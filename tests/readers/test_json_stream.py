@@ -107,3 +107,11 @@ def test_grow_gives_up_on_an_endless_object(monkeypatch: pytest.MonkeyPatch) -> 
     assert window.grow()
     assert not window.grow()
     assert not window.finished
+
+
+def test_a_bomb_is_cut_at_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "ALWAYS_UNPACKED", 3_000_000)
+    monkeypatch.setattr(json_stream, "LARGEST_RATIO", 1)
+    text, damage = drain(io.BytesIO(gzip.compress(b"[" + b" " * 50_000_000)))
+    assert damage == "it expands to more than 0.0 GB"
+    assert 2_900_000 < len(text) <= 3_000_000

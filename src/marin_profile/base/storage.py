@@ -10,6 +10,7 @@ Contract
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -68,6 +69,7 @@ def read_at_most(path: str, limit: int) -> bytes:
 
 
 def file_size(path: str) -> int:
+    """Raises UsageError for a folder, a pipe or a device."""
     path = plain(path)
     with _named_errors(path):
         if is_url(path):
@@ -75,7 +77,12 @@ def file_size(path: str) -> int:
             return int(system.size(inner) or 0)
         if os.path.isdir(path):
             raise UsageError(f"{path} is a folder; name it with --profile-dir.")
-        return os.stat(path).st_size
+        facts = os.stat(path)
+        if not stat.S_ISREG(facts.st_mode):
+            raise UsageError(
+                f"{path} is a pipe or a device, no file: it cannot be read twice, and need not end."
+            )
+        return facts.st_size
 
 
 def files_below(root: str) -> list[tuple[str, int]]:

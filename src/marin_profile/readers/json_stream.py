@@ -13,19 +13,22 @@ from typing import BinaryIO
 import numpy as np
 from isal import igzip_lib
 
+from marin_profile.readers.whole_file import MAGIC
+
 # Compressed bytes per step. Small, because an error costs the output of its step.
 STEP = 1 << 12
 PIECE = 1 << 16
 WINDOW = 1 << 20
 # An incomplete object beyond this size is damage.
 MAX_OBJECT = 1 << 24
+# What unpacks to more is cut there: traces pack to a tenth or so.
+LARGEST_RATIO = 64
+ALWAYS_UNPACKED = 4 << 30
 # The scanners read whole words.
 PADDING = 8
 
 # The stub declares the class as an instance.
 IsalError: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]
-
-MAGIC = b"\x1f\x8b"
 
 
 class StreamWindow:
@@ -77,6 +80,9 @@ class StreamWindow:
         try:
             for piece in _gunzip(steps):
                 produced += len(piece)
+                if produced > max(ALWAYS_UNPACKED, LARGEST_RATIO * steps.taken):
+                    self.damage = f"it expands to more than {produced / 1e9:.1f} GB"
+                    return
                 yield piece
             self.damage = steps.problem
         except IsalError as error:

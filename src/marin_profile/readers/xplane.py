@@ -10,13 +10,9 @@ Contract
 
 from __future__ import annotations
 
-import io
-import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
-
-import numpy as np
 
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.events.timeline import HloInstruction, Plane, Timeline
@@ -24,6 +20,7 @@ from marin_profile.readers.hlo import Buffer, Span, fields, read_hlo_proto, text
 from marin_profile.readers.op_stats import Stat
 from marin_profile.readers.profile_window import ENVIRONMENT_PLANE, START_STAT, STOP_STAT
 from marin_profile.readers.protobuf import WIRE_BYTES
+from marin_profile.readers.whole_file import read_whole
 from marin_profile.readers.wire import BROKEN, walk
 from marin_profile.readers.xplane_events import EventColumns
 from marin_profile.readers.xplane_planes import RawPlane, first_text
@@ -57,25 +54,12 @@ def read_xplane(stream: BinaryIO, *, path: str) -> Timeline:
 
 
 def _load(stream: BinaryIO, path: str) -> Buffer:
-    is_plain_file = isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
-    if is_plain_file and os.fstat(stream.fileno()).st_size:
-        buffer: Buffer = np.memmap(stream, np.uint8, mode="r")
-    else:
-        buffer = np.frombuffer(stream.read(), np.uint8)
+    buffer = read_whole(stream, path=path)
     if not len(buffer):
         raise BrokenInputError(
             f"{path} is empty (0 bytes): the profiler wrote nothing, as it does when a capture "
             "exceeds protobuf's 2 GiB; capture fewer steps, or read the trace.json.gz beside it."
         )
-    if len(buffer) > 2 and buffer[0] == 0x1F and buffer[1] == 0x8B:
-        from isal import igzip
-
-        try:
-            return np.frombuffer(igzip.decompress(buffer.tobytes()), np.uint8)
-        except (OSError, EOFError) as error:
-            raise BrokenInputError(
-                f"{path} is a damaged gzip file ({error}); copy it again from where it was made."
-            ) from error
     return buffer
 
 

@@ -26,7 +26,8 @@ from marin_profile.base.errors import BrokenInputError, UsageError
 from marin_profile.capture.filenames import CONTEXT_FILE
 from marin_profile.capture.formats import format_of, host_suffixes, load
 from marin_profile.readers.hlo import Buffer
-from marin_profile.readers.json_stream import MAGIC, MAX_OBJECT, StreamWindow
+from marin_profile.readers.json_stream import MAX_OBJECT, StreamWindow
+from marin_profile.readers.whole_file import MAGIC, read_whole
 from marin_profile.redact.names import Redactor
 from marin_profile.redact.records import redact_json
 from marin_profile.redact.stacks import STACK_STATS, masked_stack
@@ -104,14 +105,8 @@ def _is_gzip(file: Path) -> bool:
 
 
 def _xspace(file: Path) -> Buffer:
-    if not _is_gzip(file):
-        return np.memmap(file, np.uint8, mode="r")
-    try:
-        return np.frombuffer(gzip.decompress(file.read_bytes()), np.uint8)
-    except (OSError, EOFError) as error:
-        raise BrokenInputError(
-            f"{file} is a damaged gzip file ({error}); copy it again from where it was made."
-        ) from error
+    with file.open("rb") as stream:
+        return read_whole(stream, path=str(file))
 
 
 def mask_xspace_file(file: Path, target: Path, redactor: Redactor) -> None:

@@ -1,0 +1,80 @@
+"""A file as one byte array in memory, unpacked if it is gzip-compressed, within a byte budget.
+
+Contract
+* The bytes are this process's own: a file that others cut or rewrite meanwhile is read as far as it
+  goes. A memory map would kill the process then (SIGBUS).
+* What unpacks to more than `budget` bytes raises BrokenInputError.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marin_profile.base.errors import BrokenInputError
+
+MAGIC = b"\x1f\x8b"
+# protobuf cannot write more.
+LARGEST_FILE = 1 << 31
+# Profiles pack to a tenth or so; a bomb to a thousandth.
+LARGEST_RATIO = 32
+ALWAYS_UNPACKED = 768 << 20
+_BLOCK = 1 << 20
+
+
+def budget(packed: int) -> int:
+    """How many bytes `packed` compressed ones may unpack to."""
+    return min(LARGEST_FILE, max(ALWAYS_UNPACKED, LARGEST_RATIO * packed))
+
+
+def read_whole(stream: BinaryIO, *, path: str) -> NDArray[np.uint8]:
+    """All of `stream` from where it stands; `path` is for messages."""
+    content = _read(stream, path)
+    if content[:2].tobytes() != MAGIC:
+        return content
+    return np.frombuffer(_unpacked(content, path), np.uint8)
+
+
+def _read(stream: BinaryIO, path: str) -> NDArray[np.uint8]:
+    is_plain = isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
+    size = os.fstat(stream.fileno()).st_size - stream.tell() if is_plain else 0
+    if size <= 0:
+        content = stream.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise BrokenInputError(
+                f"{path} does not end after {LARGEST_FILE:,} bytes, which is as large as a "
+                "protobuf can be; name the .xplane.pb of a capture."
+            )
+        return np.frombuffer(content, np.uint8)
+    whole = np.empty(size, np.uint8)
+    view = memoryview(whole)
+    filled = 0
+    while filled < size and (count := stream.readinto(view[filled:])):  # type: ignore[attr-defined]
+        filled += count
+    return whole[:filled]
+
+
+def _unpacked(content: NDArray[np.uint8], path: str) -> bytearray:
+    from isal import igzip
+
+    limit = budget(len(content))
+    unpacked = bytearray()
+    try:
+        with igzip.IGzipFile(fileobj=io.BytesIO(content)) as packed:
+            while piece := packed.read(_BLOCK):
+                unpacked += piece
+                if len(unpacked) > limit:
+                    raise BrokenInputError(
+                        f"{path} expands to more than {limit / 1e9:.1f} GB from "
+                        f"{len(content):,} bytes, which no profile does; unpack it by hand if it "
+                        "is one."
+                    )
+    except (OSError, EOFError) as error:
+        raise BrokenInputError(
+            f"{path} is a damaged gzip file ({error}); copy it again from where it was made."
+        ) from error
+    return unpacked
