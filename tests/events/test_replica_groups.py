@@ -22,6 +22,10 @@ from marin_profile.events.replica_groups import (
         # Four groups of two over eight devices laid out 2 x 4, transposed.
         ("replica_groups=[4,2]<=[2,4]T(1,0)", ((0, 4), (1, 5), (2, 6), (3, 7))),
         ("replica_groups=[4,2]<=[3,4]T(1,0)", ()),
+        ("replica_groups=[1,2]<=[0,2]", ()),
+        (f"replica_groups=[{'9' * 5000},2]<=[4]", ()),
+        (f"replica_groups={{{{0,{'1' * 5000}}}}}", ((0,),)),
+        (f"replica_groups=[1,1]<=[{'1,' * 100_000}1]", ()),
         ("no groups", ()),
     ],
 )
@@ -44,6 +48,19 @@ def test_groups_along_mesh_axes():
     assert mesh_groups([2, 4], [0]) == ((0, 4), (1, 5), (2, 6), (3, 7))
     assert mesh_groups([8], [0]) == (tuple(range(8)),)
     assert mesh_groups([8], [3]) == ()
+
+
+@pytest.mark.parametrize(
+    ("dims", "axes"),
+    [([8], [-1]), ([2, -4], [1]), ([0, 4], [1]), ([], []), ([1] * 100_000, [0]), ([2], [0] * 999)],
+)
+def test_no_mesh_has_such_axes(dims, axes):
+    assert mesh_groups(dims, axes) == ()
+
+
+def test_a_pair_of_absurd_ids_is_no_pair():
+    text = f"source_target_pairs={{{{0,1}},{{2,{'3' * 5000}}}}}"
+    assert pairs_in_text(text) == ((0, 1),)
 
 
 def on_host(host: int, *ordinals: int) -> list[tuple[int, int]]:

@@ -1,5 +1,7 @@
 """HLO protos: opcodes, scopes, shapes, operands, groups, wrapped computations."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,10 +13,13 @@ from builders_xspace import (
     instruction,
     message,
     number,
+    packed,
     shape_proto,
+    varint,
 )
 from marin_profile.events.timeline import HloInstruction
 from marin_profile.readers.hlo import read_hlo_proto
+from patience import PATIENCE
 
 
 def read(proto: bytes) -> dict[str, HloInstruction]:
@@ -155,3 +160,24 @@ def test_absurdly_deep_shapes_never_crash():
     for _ in range(1500):
         shape = number(2, 13) + message(4, shape)
     assert one(shape=shape).opcode == "add"
+
+
+def with_groups(groups: bytes) -> tuple[tuple[int, ...], ...]:
+    content = message(1, "a.1") + message(2, "all-reduce") + message(49, groups)
+    return read(hlo_proto(message(2, content)))["a.1"].replica_groups
+
+
+def test_a_list_of_a_million_is_read_at_once():
+    begin = time.process_time()
+    assert with_groups(packed(1, range(1_000_000))) == (tuple(range(1_000_000)),)
+    assert time.process_time() - begin < PATIENCE / 20
+
+
+def test_a_varint_of_more_than_ten_bytes_ends_the_list():
+    assert with_groups(message(1, varint(7) + b"\x80" * 2_000_000 + b"\x01")) == ((7,),)
+
+
+def test_damage_keeps_the_instructions_before_it():
+    sound, other = instruction("a", "add", id=1), instruction("b", "neg", id=2)
+    cut = message(2, sound) + message(2, other)[:-3]
+    assert list(read(message(1, message(3, cut)))) == ["a"]

@@ -291,6 +291,15 @@ def test_a_module_named_with_odd_digits_is_no_reason_to_fail():
     assert 5 in space.timeline().hlo
 
 
+def test_a_program_id_of_thousands_of_digits_is_no_reason_to_fail():
+    space = Space()
+    space.hlo(5, hlo_proto(computation(1, 1, instruction("a", "add", id=1))))
+    plane = space.planes[0]
+    proto = plane.encode_stats(5, {"Hlo Proto": hlo_proto()})
+    plane.raw_metadata(6, number(1, 6) + message(2, f"jit_f({'7' * 5000})") + proto)
+    assert sorted(space.timeline().hlo) == [5, 6]
+
+
 # --- windows -----------------------------------------------------------------------------------
 
 

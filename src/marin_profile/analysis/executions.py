@@ -20,7 +20,7 @@ from marin_profile.base.columns import extent_by, unique_pairs
 from marin_profile.events.timeline import Int64s, Line, Timeline
 
 Program = tuple[str, int | None]  # name and id, None where the file has no ids
-_MODULE_ID = re.compile(r"^(.*?)\((-?\d+)\)$")
+_MODULE_ID = re.compile(r"^(.*?)\((-?\d{1,20})\)$")
 
 
 @dataclass(frozen=True)

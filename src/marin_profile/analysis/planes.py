@@ -31,7 +31,9 @@ DERIVED_LINES = frozenset(
     | {SPARSECORE_LINES[MODULES_LINE], SPARSECORE_LINES[STEPS_LINE]}
 )
 
-_DEVICE_PLANE = re.compile(r"^/device:(TPU|GPU):(\d+)(?:\s+(SparseCore\s*\d*))?\s*$", re.IGNORECASE)
+_DEVICE_PLANE = re.compile(
+    r"^/device:(TPU|GPU):(\d{1,9})(?:\s+(SparseCore\s*\d*))?\s*$", re.IGNORECASE
+)
 _CPU_PLANE = re.compile(r"^/host:CPU\b|^/device:CPU\b")
 
 

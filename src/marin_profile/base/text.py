@@ -18,6 +18,8 @@ NOT_KNOWN = "n/a"
 
 _UNITS = ((1e-6, "ps", 0), (1e-3, "ns", 2), (1.0, "us", 2), (1e3, "ms", 2), (1e6, "s", 2))
 _DIGITS = re.compile(r"([0-9]+)")
+# Python reads no number of thousands of digits.
+_MOST_DIGITS = 18
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -119,7 +121,10 @@ def size(count: int) -> str:
 
 def natural_order(name: str) -> list[tuple[int, str]]:
     """A sort key by which TPU:2 stands before TPU:10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]
+    return [
+        (int(part), "") if part.isdecimal() and len(part) <= _MOST_DIGITS else (-1, part)
+        for part in _DIGITS.split(name)
+    ]
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:

@@ -131,7 +131,7 @@ KERNEL_TRANSFERS = (
     (re.compile(r"^(?:Memcpy|__amd_rocclr_copy|Copy\w+To\w+\b)"), UNKNOWN_TRANSFER),
 )
 MEMCPY_DETAIL = re.compile(r"kind:(\w+)")
-MEMCPY_SIZE = re.compile(r"(?:^|\s)(?:size|num_bytes):(\d+)")
+MEMCPY_SIZE = re.compile(r"(?:^|\s)(?:size|num_bytes):(\d{1,18})\b")
 # A stream that runs kernels too is no memcpy stream.
 MEMCPY_STREAM = re.compile(r"\(Memcpy(\w*)\)")
 MEMCPY_KINDS = {

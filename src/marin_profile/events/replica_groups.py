@@ -14,6 +14,8 @@ from math import prod
 Groups = tuple[tuple[int, ...], ...]
 
 LARGEST_LIST = 1 << 16
+MOST_DIMENSIONS = 64
+MOST_DIGITS = 18
 
 _EXPLICIT = re.compile(r"replica_groups=\{(\{[\d,]*\}(?:,\{[\d,]*\})*)\}")
 _PAIRS = re.compile(r"source_target_pairs=\{(\{\d+,\d+\}(?:,\{\d+,\d+\})*)\}")
@@ -29,8 +31,9 @@ def groups_in_text(long_name: str) -> Groups:
         return tuple(group for group in groups if group)
     iota = _IOTA.search(long_name)
     if iota:
-        count, size = int(iota.group(1)), int(iota.group(2))
-        return iota_groups(count, size, _numbers(iota.group(3)), _numbers(iota.group(4) or ""))
+        shape = _numbers(f"{iota.group(1)},{iota.group(2)}")
+        if len(shape) == 2:
+            return iota_groups(*shape, _numbers(iota.group(3)), _numbers(iota.group(4) or ""))
     return ()
 
 
@@ -38,11 +41,15 @@ def groups_in_text(long_name: str) -> Groups:
 def pairs_in_text(long_name: str) -> Groups:
     """The (source, target) pairs of a permute in an HLO text; () if it names none."""
     found = _PAIRS.search(long_name)
-    return tuple(_numbers(pair) for pair in found.group(1)[1:-1].split("},{")) if found else ()
+    if not found:
+        return ()
+    pairs = (_numbers(pair) for pair in found.group(1)[1:-1].split("},{"))
+    return tuple(pair for pair in pairs if len(pair) == 2)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part)
+    """Those that fit int64; Python reads no text of thousands of digits."""
+    return tuple(int(part) for part in text.split(",") if 0 < len(part) <= MOST_DIGITS)
 
 
 @cache
@@ -50,10 +57,12 @@ def iota_groups(
     count: int, size: int, dims: tuple[int, ...] = (), permutation: tuple[int, ...] = ()
 ) -> Groups:
     """0, 1, 2, ... laid out as `dims`, transposed, and cut into `count` groups of `size`."""
+    if max(len(dims), len(permutation)) > MOST_DIMENSIONS:
+        return ()
     total = count * size
     dims = dims or (total,)
     permutation = permutation or tuple(range(len(dims)))
-    is_sound = 0 < total <= LARGEST_LIST and prod(dims) == total
+    is_sound = 0 < total <= LARGEST_LIST and min(dims) > 0 and prod(dims) == total
     if not is_sound or sorted(permutation) != list(range(len(dims))):
         return ()
     ids = _transposed(dims, permutation)
@@ -62,9 +71,11 @@ def iota_groups(
 
 def mesh_groups(dims: Sequence[int], axes: Sequence[int]) -> Groups:
     """The groups along whole axes of a mesh whose devices are numbered in order."""
-    rest = [axis for axis in range(len(dims)) if axis not in axes]
-    if not dims or any(axis >= len(dims) for axis in axes):
+    if not 0 < len(dims) <= MOST_DIMENSIONS or len(axes) > len(dims):
         return ()
+    if min(dims) < 1 or any(not 0 <= axis < len(dims) for axis in axes):
+        return ()
+    rest = [axis for axis in range(len(dims)) if axis not in axes]
     size = prod(dims[axis] for axis in axes)
     if not size:
         return ()

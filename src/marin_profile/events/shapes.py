@@ -13,7 +13,7 @@ DTYPE_BITS = {
     "f8e8m0fnu": 8, "s16": 16, "u16": 16, "f16": 16, "bf16": 16, "s32": 32, "u32": 32, "f32": 32,
     "s64": 64, "u64": 64, "f64": 64, "c64": 64, "c128": 128, "token": 0,
 }  # fmt: skip
-_SPACE = re.compile(r"S\((\d+)\)")
+_SPACE = re.compile(r"S\((\d{1,9})\)")
 # Dimensions may be bounds, as in "f32[<=8]": an array whose size is not known.
 _SHAPE = re.compile(r"([a-z][a-z0-9]*)\[([^\]]*)\]")
 _ARRAY = re.compile(r"([a-z][a-z0-9]*)\[([0-9,]*)\]")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,8 @@ from marin_profile.events.timeline import (
     HloInstruction,
     WindowDimension,
 )
-from marin_profile.readers.protobuf import WIRE_VARINT, read_varint
-from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, walk
+from marin_profile.readers.protobuf import WIRE_VARINT
+from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, packed_varints, walk
 
 Buffer = NDArray[np.uint8]
 Span = tuple[int, int]
@@ -118,7 +117,7 @@ class _RawInstruction:
         self.convolution: ConvolutionDims | None = None
         self.operand_ids: list[int] = []
         self.callees: list[int] = []
-        self.groups: Groups = ()
+        self.groups: list[tuple[int, ...]] = []
         self.pairs: list[tuple[int, ...]] = []
         for number, value, inner in fields(buffer, span):
             if number == 1:
@@ -150,16 +149,16 @@ class _RawInstruction:
             elif number == 38:
                 self.callees += _repeated(buffer, value, inner)
             elif number == 49:
-                self.groups = (*self.groups, _replica_group(buffer, inner))
+                self.groups.append(_replica_group(buffer, inner))
             elif number == 52:
                 ends = {tag: end for tag, end, _ in fields(buffer, inner)}
                 self.pairs.append((ends.get(1, 0), ends.get(2, 0)))
             elif number == 79:
                 self.thread = text(buffer, inner)
             elif number == 87:
-                self.groups = _device_list_groups(buffer, inner) or self.groups
+                self.groups = [*_device_list_groups(buffer, inner)] or self.groups
             elif number == 93:
-                self.groups = _mesh_groups(buffer, inner) or self.groups
+                self.groups = [*_mesh_groups(buffer, inner)] or self.groups
 
     def resolve(
         self,
@@ -173,7 +172,7 @@ class _RawInstruction:
         if self.opcode.startswith("async-") and called:
             root = by_name.get(called[0].root)
             thread = thread or called[0].thread
-        groups = self.groups or (root.groups if root else ())
+        groups = self.groups or (root.groups if root else [])
         return HloInstruction(
             opcode=self.opcode,
             op_name=self.op_name,
@@ -247,14 +246,8 @@ def _repeated(buffer: Buffer, value: int, span: Span) -> list[int]:
     """A repeated integer, packed or not."""
     if span == (0, 0):
         return [value]
-    content = buffer[span[0] : span[1]].tobytes()
-    values = []
-    at = 0
-    with suppress(ValueError):  # cut
-        while at < len(content):
-            item, at = read_varint(content, at)
-            values.append(item)
-    return values
+    found: list[int] = packed_varints(buffer, *span).tolist()
+    return found
 
 
 def _replica_group(buffer: Buffer, span: Span) -> tuple[int, ...]:

@@ -121,6 +121,20 @@ def walk(buffer, at, end):
     return rows[:count].copy(), broke_at
 
 
+@jit
+def packed_varints(buffer, at, end):
+    """The varints of a packed field, up to its end or to damage."""
+    values = np.empty(end - at, np.int64)
+    count = 0
+    while at < end:
+        value, at = varint(buffer, at, end)
+        if at < 0:
+            break
+        values[count] = value
+        count += 1
+    return values[:count].copy()
+
+
 @jit_no_alloc
 def hash_bytes(buffer, at, end):
     """FNV-1a, 64 bit."""

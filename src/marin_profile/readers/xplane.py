@@ -26,7 +26,7 @@ from marin_profile.readers.xplane_events import EventColumns
 from marin_profile.readers.xplane_planes import RawPlane, first_text
 
 METADATA_PLANE = "/host:metadata"
-_PROGRAM_ID = re.compile(r"\(([0-9]+)\)$")
+_PROGRAM_ID = re.compile(r"\(([0-9]{1,20})\)$")
 REPLACEMENT_CHARACTER = b"\xef\xbf\xbd"
 
 
