@@ -197,7 +197,7 @@ def analyse_host(
         profile_window_ns=_profile_window(timeline),
         dropped=timeline.dropped,
         notes=tuple(notes),
-        doubts=steps.doubts,
+        doubts=(*timeline.doubts, *steps.doubts),
         truncated=timeline.truncated,
         slow_steps=explain(found, steps, first, slow, period_terms, clock),
         clock=clock,

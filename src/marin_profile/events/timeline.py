@@ -179,7 +179,8 @@ class Timeline:
     to the name of its module ("" if the file does not say). `profile_start_ns` and
     `profile_stop_ns` are epoch nanoseconds where the file tells them; `origin` is when the first
     event began, as (epoch nanoseconds, picoseconds). `dropped` counts events left out, by reason;
-    `notes` are warnings for people, one sentence each.
+    `notes` are warnings for people, one sentence each, `doubts` those of them that come first: the
+    numbers may be wrong.
     """
 
     source_format: str
@@ -208,6 +209,7 @@ class Timeline:
     origin: tuple[int, int] | None = None
     dropped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     truncated: bool = False
 
     def __post_init__(self) -> None:

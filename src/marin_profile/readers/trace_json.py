@@ -26,6 +26,7 @@ from marin_profile.readers.json_layout import Columns, distinct_ops, without_hos
 from marin_profile.readers.json_scan import ID_KEYS
 from marin_profile.readers.json_stream import StreamWindow
 from marin_profile.readers.json_text import BAD, CUT, skip_space, string_end, value_end
+from marin_profile.readers.plausible import checked
 
 PS_PER_SECOND = 1_000_000_000_000
 EXPORT_CAPS = (1_000_000, 5_000_000)
@@ -59,7 +60,7 @@ def read_trace_json(stream: BinaryIO, *, path: str) -> Timeline:
         notes += _read_rest(window, keys, is_object)
         _refuse_torch(keys, path)
     _refuse_foreign(events, window, path)
-    return _timeline(events, notes)
+    return checked(_timeline(events, notes))
 
 
 def _open(window: StreamWindow, keys: list[str], notes: list[str], path: str) -> bool:

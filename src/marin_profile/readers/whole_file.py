@@ -51,7 +51,7 @@ def _read(stream: BinaryIO, path: str) -> NDArray[np.uint8]:
             )
         return np.frombuffer(content, np.uint8)
     whole = np.empty(size, np.uint8)
-    view = memoryview(whole)
+    view = memoryview(whole.data)
     filled = 0
     while filled < size and (count := stream.readinto(view[filled:])):  # type: ignore[attr-defined]
         filled += count
@@ -64,7 +64,7 @@ def _unpacked(content: NDArray[np.uint8], path: str) -> bytearray:
     limit = budget(len(content))
     unpacked = bytearray()
     try:
-        with igzip.IGzipFile(fileobj=io.BytesIO(content)) as packed:
+        with igzip.IGzipFile(fileobj=io.BytesIO(content.data)) as packed:
             while piece := packed.read(_BLOCK):
                 unpacked += piece
                 if len(unpacked) > limit:

@@ -123,14 +123,14 @@ def walk(buffer, at, end):
 
 @jit
 def packed_varints(buffer, at, end):
-    """The varints of a packed field, up to its end or to damage."""
-    values = np.empty(end - at, np.int64)
+    """The varints of a packed field, unsigned, up to its end or to damage."""
+    values = np.empty(end - at, np.uint64)
     count = 0
     while at < end:
         value, at = varint(buffer, at, end)
         if at < 0:
             break
-        values[count] = value
+        values[count] = np.uint64(value)
         count += 1
     return values[:count].copy()
 

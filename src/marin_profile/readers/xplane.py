@@ -18,6 +18,7 @@ from marin_profile.base.errors import BrokenInputError
 from marin_profile.events.timeline import HloInstruction, Plane, Timeline
 from marin_profile.readers.hlo import Buffer, Span, fields, read_hlo_proto, text
 from marin_profile.readers.op_stats import Stat
+from marin_profile.readers.plausible import checked
 from marin_profile.readers.profile_window import ENVIRONMENT_PLANE, START_STAT, STOP_STAT
 from marin_profile.readers.protobuf import WIRE_BYTES
 from marin_profile.readers.whole_file import read_whole
@@ -50,7 +51,7 @@ def read_xplane(stream: BinaryIO, *, path: str) -> Timeline:
         raise BrokenInputError(_why_unreadable(buffer, path))
     if broke_at != BROKEN:
         damaged.append(int(broke_at))
-    return _assemble(buffer, planes, hostname, damaged, path)
+    return checked(_assemble(buffer, planes, hostname, damaged, path))
 
 
 def _load(stream: BinaryIO, path: str) -> Buffer:
