@@ -188,7 +188,7 @@ def scan(content: bytes, numbers=(), keys=(), anchors=(), shift: int = 0, behind
     ids = np.array([*numbers] or [MISSING], np.int64)
     start, duration, op = (np.zeros(count, np.int64) for _ in range(3))
     found = np.zeros((len(ids), count + 1), np.int64)
-    written, aggregated, negative, metadata, spans, broke_at = wire.scan_line_events(
+    written, left_out, metadata, spans, broke_at = wire.scan_line_events(
         data,
         0,
         len(content),
@@ -207,7 +207,7 @@ def scan(content: bytes, numbers=(), keys=(), anchors=(), shift: int = 0, behind
         "duration": duration[:n].tolist(),
         "op": op[:n].tolist(),
         "numbers": found[:, :n].tolist(),
-        "left out": (int(aggregated), int(negative)),
+        "left out": (left_out["aggregated_event"], left_out["negative_duration"]),
         "metadata": metadata.tolist(),
         "spans": spans.tolist(),
         "broke_at": int(broke_at),

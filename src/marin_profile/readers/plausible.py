@@ -65,7 +65,7 @@ def checked(timeline: Timeline) -> Timeline:
         return timeline
     return replace(
         _without(timeline, drop),
-        dropped={**timeline.dropped, **found.dropped},
+        dropped=dict(Counter(timeline.dropped) + found.dropped),
         doubts=(*timeline.doubts, *found.doubts),
     )
 

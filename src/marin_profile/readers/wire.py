@@ -163,7 +163,9 @@ def find_slot(table, keys, first, second, third):
 
 
 # Counters of a scan, see `_scan`.
-ROW, AGGREGATED, NEGATIVE, OPS, BROKE_AT, FULL = range(6)
+ROW, AGGREGATED, NEGATIVE, FAR, LONG, OPS, BROKE_AT, FULL = range(8)
+# 26 days: starts and durations of this size, added and subtracted, fit int64.
+LONGEST_PS = np.int64(26 * 24 * 3600 * 10**12)
 
 
 def scan_line_events(
@@ -176,15 +178,14 @@ def scan_line_events(
     carries one of anchor_ids too, or anchor_ids is empty. Fills start, duration (ps), op (index of
     the distinct (metadata id, key stats)) and numbers[slot] (MISSING where absent).
 
-    Returns (events written, events left out as aggregated, left out as negative, metadata id per
-    distinct op, message offset and end of the first event of each distinct op, offset of damage or
-    BROKEN).
+    Returns (events written, events left out by reason, metadata id per distinct op, message offset
+    and end of the first event of each distinct op, offset of damage or BROKEN).
     """
     capacity = 64
     table = np.full(4 * capacity, -1, np.int64)
     keys = np.zeros((capacity, 3), np.uint64)
     spans = np.zeros((capacity, 2), np.int64)
-    counts = np.zeros(6, np.int64)
+    counts = np.zeros(8, np.int64)
     counts[BROKE_AT] = BROKEN
     numbers[:] = MISSING
     roles = _stat_roles(number_ids, key_ids, anchor_ids)
@@ -204,8 +205,12 @@ def scan_line_events(
     found = counts[OPS]
     return (
         int(counts[ROW]),
-        int(counts[AGGREGATED]),
-        int(counts[NEGATIVE]),
+        {
+            "aggregated_event": int(counts[AGGREGATED]),
+            "negative_duration": int(counts[NEGATIVE]),
+            "bad_timestamp": int(counts[FAR]),
+            "bad_duration": int(counts[LONG]),
+        },
         keys[:found, 0].astype(np.int64),
         spans[:found],
         int(counts[BROKE_AT]),
@@ -314,8 +319,18 @@ def _scan(
                         first += salted
                         second += mix64(salted ^ np.uint64(0xD1B54A32D192ED03))
             inner = inner_next
-        if occurrences or length_ps < 0:
-            counts[AGGREGATED if occurrences else NEGATIVE] += 1
+        begin = offset + shift_ps
+        reason = ROW
+        if occurrences:
+            reason = AGGREGATED
+        elif length_ps < 0:
+            reason = NEGATIVE
+        elif begin < -LONGEST_PS or begin > LONGEST_PS:
+            reason = FAR
+        elif length_ps > LONGEST_PS:
+            reason = LONG
+        if reason != ROW:
+            counts[reason] += 1
             for slot in range(slots):
                 numbers[slot, row] = MISSING
         else:
@@ -336,7 +351,7 @@ def _scan(
                 spans[index, 1] = stop
                 table[place] = index
                 counts[OPS] += 1
-            start[row] = offset + shift_ps
+            start[row] = begin
             duration[row] = length_ps
             op[row] = index
             counts[ROW] += 1

@@ -86,16 +86,15 @@ def _window(stats: Mapping[str, Stat]) -> tuple[int, int] | None:
 def _assemble(
     buffer: Buffer, planes: list[RawPlane], hostname: str, damaged: list[int], path: str
 ) -> Timeline:
-    events = EventColumns.read(buffer, planes)
-    window = None
+    environment = [plane for plane in planes if plane.name == ENVIRONMENT_PLANE]
+    window = _window(environment[-1].decoded_stats(buffer)) if environment else None
+    events = EventColumns.read(buffer, planes, window)
     hlo: dict[int, dict[str, HloInstruction]] = {}
     hlo_modules: dict[int, str] = {}
     for plane in planes:
         if plane.name == METADATA_PLANE:
             for program_id, name, instructions in _hlo_modules(buffer, plane):
                 hlo[program_id], hlo_modules[program_id] = instructions, name
-        elif plane.name == ENVIRONMENT_PLANE:
-            window = _window(plane.decoded_stats(buffer))
     notes = list(events.notes)
     notes += [
         f"{path} is cut or damaged at byte {at:,} of {len(buffer):,}: the plane there is lost, "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marin_profile.base.text import plural
 from marin_profile.base.times import PS_PER_NS
 from marin_profile.capture.formats import XPLANE
 from marin_profile.events.timeline import (
@@ -21,16 +22,13 @@ from marin_profile.events.timeline import (
     Timeline,
 )
 from marin_profile.readers.hlo import Buffer, Span
+from marin_profile.readers.line_clocks import EARLIEST_EPOCH_NS, line_starts
 from marin_profile.readers.op_stats import EVENT_NUMBERS, FLOW_NUMBERS, OP_ANCHORS, OP_STATS
 from marin_profile.readers.wire import BROKEN, MISSING, scan_line_events
 from marin_profile.readers.xplane_ops import OpDecoder
 from marin_profile.readers.xplane_planes import RawLine, RawPlane
 
 NUMBERS = EVENT_NUMBERS + FLOW_NUMBERS
-
-
-# A line's timestamp from here on is a date (2001), not a distance.
-_EARLIEST_EPOCH_NS = 10**18
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def _scan(buffer: Buffer, line: RawLine, ids: _StatIds, shift_ps: int) -> _Scann
     start, duration = np.empty(count, np.int64), np.empty(count, np.int64)
     op = np.empty(count, np.int32)
     numbers = np.empty((len(ids.slots), count + 1), np.int64)
-    written, aggregated, negative, metadata, spans, broke_at = scan_line_events(
+    written, dropped, metadata, spans, broke_at = scan_line_events(
         buffer,
         line.span[0],
         line.span[1],
@@ -104,11 +102,7 @@ def _scan(buffer: Buffer, line: RawLine, ids: _StatIds, shift_ps: int) -> _Scann
         numbers=sparse,
         metadata=metadata.tolist(),
         first_events=[(at, end) for at, end in spans.tolist()],
-        dropped={
-            "aggregated_event": int(aggregated),
-            "negative_duration": int(negative),
-            "damaged_event": count - int(written) - int(aggregated) - int(negative),
-        },
+        dropped={**dropped, "damaged_event": count - written - sum(dropped.values())},
         broke_at=int(broke_at),
     )
 
@@ -116,14 +110,16 @@ def _scan(buffer: Buffer, line: RawLine, ids: _StatIds, shift_ps: int) -> _Scann
 class EventColumns:
     """Collects the columns of all lines; sized once, filled in file order."""
 
-    def __init__(self, planes: list[RawPlane]) -> None:
+    def __init__(self, planes: list[RawPlane], window: tuple[int, int] | None) -> None:
         filled = [line for plane in planes for line in plane.lines if line.count]
         count = sum(line.count for line in filled)
+        starts = line_starts([(line.timestamp_ns, line.count) for line in filled], window)
+        self.starts = {line.span: ns for line, ns in zip(filled, starts, strict=True)}
         self.start = np.empty(count, np.int64)
         self.duration = np.empty(count, np.int64)
         self.op = np.empty(count, np.int32)
         self.line = np.empty(count, np.int32)
-        self.base_ns = min((line.timestamp_ns for line in filled), default=0)
+        self.base_ns = min((ns for ns in starts if ns is not None), default=0)
         self.filled = 0
         self.lines: list[Line] = []
         self.ops: dict[Op, int] = {}
@@ -131,17 +127,47 @@ class EventColumns:
         self.sparse_values: list[list[Int64s]] = [[] for _ in NUMBERS]
         self.dropped: dict[str, int] = {}
         self.notes: list[str] = []
+        self.doubts: list[str] = []
 
     @staticmethod
-    def read(buffer: Buffer, planes: list[RawPlane]) -> EventColumns:
-        columns = EventColumns(planes)
+    def read(
+        buffer: Buffer, planes: list[RawPlane], window: tuple[int, int] | None
+    ) -> EventColumns:
+        columns = EventColumns(planes, window)
+        columns._leave_out_lines(planes)
         for index, plane in enumerate(planes):
             ids = _StatIds.of(plane)
             describe = OpDecoder(buffer, plane, keep_event_stats=bool(len(ids.keys)))
             for line in plane.lines:
-                shift_ps = (line.timestamp_ns - columns.base_ns) * PS_PER_NS
+                start_ns = columns.starts.get(line.span, columns.base_ns)
+                if start_ns is None:
+                    columns.lines.append(Line(index, line.id, line.name, columns.filled, 0))
+                    continue
+                shift_ps = (start_ns - columns.base_ns) * PS_PER_NS
                 columns._add(index, line, describe, _scan(buffer, line, ids, shift_ps))
         return columns
+
+    def _leave_out_lines(self, planes: list[RawPlane]) -> None:
+        """Count and name the lines that begin nowhere."""
+        lost = [
+            (f"{line.name} of {plane.name}", line.count)
+            for plane in planes
+            for line in plane.lines
+            if line.count and self.starts[line.span] is None
+        ]
+        if not lost:
+            return
+        count = sum(events for _, events in lost)
+        self.dropped["outside_profile"] = count
+        verbs = (
+            "begins outside the profile and is"
+            if len(lost) == 1
+            else ("begin outside the profile and are")
+        )
+        self.doubts.append(
+            f"{plural(len(lost), 'line')} of {plural(count, 'event')} {verbs} left out "
+            f"({lost[0][0]}): the file may be damaged."
+        )
 
     def _add(self, plane: int, line: RawLine, describe: OpDecoder, scanned: _ScannedLine) -> None:
         first, last = self.filled, self.filled + len(scanned.start)
@@ -176,7 +202,7 @@ class EventColumns:
 
     def _origin(self, first_ps: int, window: tuple[int, int] | None) -> tuple[int, int] | None:
         """When the first event began. Lines count from the profile's start, some from 1970."""
-        if self.base_ns >= _EARLIEST_EPOCH_NS:
+        if self.base_ns >= EARLIEST_EPOCH_NS:
             base_ns = self.base_ns
         elif window:
             base_ns = window[0] + self.base_ns
@@ -233,6 +259,7 @@ class EventColumns:
             origin=origin,
             dropped=self.dropped,
             notes=notes,
+            doubts=tuple(self.doubts),
             truncated=truncated,
         )
 
