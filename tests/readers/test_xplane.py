@@ -371,18 +371,60 @@ def test_any_binary_stream_is_read(wrap):
     assert read_xplane(stream, path="x").num_events == read_bytes(content).num_events
 
 
-def test_a_cut_file_keeps_the_planes_before_the_cut():
+def two_lines() -> tuple[bytes, int, int]:
+    """A file of two planes, the second with two lines; where that plane and its lines begin."""
     space = Space()
     space.tpu(0).op("a", 0, 5)
     first = len(space.encode())
-    space.tpu(1).op("b", 0, 5)
+    tpu = space.tpu(1)
+    tpu.op("b", 0, 5)
+    tpu.event("Steps", "1", 0, 5)
     whole = space.encode()
-    timeline = read_bytes(whole[:-3], path="cut.xplane.pb")
-    assert [op.name for op in timeline.ops] == ["a"]
+    return whole, first, whole.index(b"Steps") - 6
+
+
+def test_a_cut_file_keeps_whole_lines_and_the_planes_before_the_cut():
+    whole, first, steps = two_lines()
+    timeline = read_bytes(whole[: steps + 5], path="cut.xplane.pb")
+    assert [plane.name for plane in timeline.planes] == ["/device:TPU:0", "/device:TPU:1"]
+    assert [line.count for line in timeline.lines] == [1, 1]
+    # Names stand behind the lines.
+    assert [op.name for op in timeline.ops] == ["a", ""]
     assert timeline.truncated
     (note,) = timeline.notes
-    assert "cut.xplane.pb" in note
-    assert f"byte {first:,} of {len(whole) - 3:,}" in note
+    assert "cut.xplane.pb is cut or damaged at byte " in note
+    assert f"of {steps + 5:,}: what stands behind it in /device:TPU:1 is lost" in note
+    assert timeline.doubts[0].startswith("1 event of 2 have no name")
+    timeline = read_bytes(whole[: first + 1], path="cut.xplane.pb")
+    assert (timeline.num_events, len(timeline.planes)) == (1, 1)
+    assert f"byte {first:,} of {first + 1:,}: the plane there is lost" in timeline.notes[0]
+
+
+def test_a_file_appended_to_itself_is_read_once():
+    content = sound_space().encode()
+    once, twice = read_bytes(content), read_bytes(content + content)
+    assert [plane.name for plane in twice.planes] == [plane.name for plane in once.planes]
+    assert twice.num_events == once.num_events
+    assert twice.dropped == {"repeated_plane": once.num_events}
+    assert twice.doubts[0].startswith(
+        "4 planes with a name that another has before (Task Environment, /host:metadata, "
+        "/host:CPU, /device:TPU:0): only the first of each name is read"
+    )
+
+
+def test_events_whose_metadata_is_missing_are_said():
+    space = Space()
+    tpu = space.tpu(0)
+    for name in "abcd":
+        tpu.op(name, 0, 5).op(name, 10, 5)
+    for key in list(tpu._metadata)[::2]:
+        del tpu._metadata[key]
+    timeline = space.timeline()
+    assert timeline.num_events == 8
+    assert timeline.doubts == (
+        "4 events of 8 have no name, for their metadata is missing: the file is damaged, and "
+        "nothing can be said of their ops.",
+    )
 
 
 def test_a_damaged_line_names_its_byte_and_keeps_the_others():

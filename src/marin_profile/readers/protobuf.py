@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_FIXED32 = 0, 1, 2, 5
-_LONGEST_VARINT = 10
+LONGEST_VARINT = 10
 _FIXED_LENGTHS = {WIRE_FIXED64: 8, WIRE_FIXED32: 4}
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """The unsigned varint at `at`, and the offset behind it."""
     value = 0
-    for index, byte in enumerate(data[at : at + _LONGEST_VARINT]):
+    for index, byte in enumerate(data[at : at + LONGEST_VARINT]):
         value |= (byte & 127) << (7 * index)
         if byte < 128:
             return value, at + index + 1

@@ -4,8 +4,10 @@ Contract
 * Every event of every line becomes a row, zero-length and async ones included.
 * Event stats that tell executions apart (run_id, correlation_id, ...) become sparse columns; those
   that tell ops apart (hlo_op, tf_op, program_id, ...) become part of the op.
-* Damage never crashes: whole planes are used and a note names the byte offset of each other; a file
-  with nothing usable raises BrokenInputError.
+* Damage never crashes: of a damaged plane the lines and metadata before the damage are used, and a
+  note names its byte; a file with nothing usable raises BrokenInputError.
+* A second plane of a name is left out, as no profile has one; lines and events that cannot be are
+  left out too (`line_clocks`, `plausible`). All is counted and said.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from marin_profile.readers.hlo import Buffer, Span, fields, read_hlo_proto, text
 from marin_profile.readers.op_stats import Stat
 from marin_profile.readers.plausible import checked
 from marin_profile.readers.profile_window import ENVIRONMENT_PLANE, START_STAT, STOP_STAT
-from marin_profile.readers.protobuf import WIRE_BYTES
+from marin_profile.readers.protobuf import LONGEST_VARINT, WIRE_BYTES, read_varint
 from marin_profile.readers.whole_file import read_whole
 from marin_profile.readers.wire import BROKEN, walk
 from marin_profile.readers.xplane_events import EventColumns
 from marin_profile.readers.xplane_planes import RawPlane, first_text
 
 METADATA_PLANE = "/host:metadata"
+PLANE, HOSTNAME = 1, 4
 _PROGRAM_ID = re.compile(r"\(([0-9]{1,20})\)$")
 REPLACEMENT_CHARACTER = b"\xef\xbf\xbd"
 
@@ -35,23 +38,45 @@ def read_xplane(stream: BinaryIO, *, path: str) -> Timeline:
     """Read one `*.xplane.pb`; `path` is for messages. Raises BrokenInputError (see the module)."""
     buffer = _load(stream, path)
     space, broke_at = walk(buffer, 0, len(buffer))
-    planes: list[RawPlane] = []
-    damaged: list[int] = []
     hostname = ""
+    spans = []
     for number, wire, at, length in space.tolist():
-        if number == 1 and wire == WIRE_BYTES:
-            plane = RawPlane.read(buffer, (at, at + length))
-            if plane is None:
-                damaged.append(at)
-            else:
-                planes.append(plane)
-        elif number == 4 and wire == WIRE_BYTES and not hostname:
+        if number == PLANE and wire == WIRE_BYTES:
+            spans.append((at, at + length))
+        elif number == HOSTNAME and wire == WIRE_BYTES and not hostname:
             hostname = text(buffer, (at, at + length))
-    if not any(plane.lines or plane.stats or plane.metadata for plane in planes):
-        raise BrokenInputError(_why_unreadable(buffer, path))
     if broke_at != BROKEN:
-        damaged.append(int(broke_at))
-    return checked(_assemble(buffer, planes, hostname, damaged, path))
+        spans += _cut_plane(buffer, int(broke_at))
+    read = [RawPlane.read(buffer, span) for span in spans]
+    if all(plane.is_empty for plane in read):
+        raise BrokenInputError(_why_unreadable(buffer, path))
+    damaged = {plane.broke_at: plane.name for plane in read if plane.broke_at != BROKEN}
+    if broke_at != BROKEN and read[-1].broke_at == BROKEN:
+        damaged[int(broke_at)] = ""
+    planes, repeated = _one_per_name(read)
+    return checked(_assemble(buffer, planes, hostname, damaged, repeated, path))
+
+
+def _cut_plane(buffer: Buffer, at: int) -> list[Span]:
+    """The plane at `at` that reaches beyond the file's end: as far as it goes."""
+    head = buffer[at : at + 2 * LONGEST_VARINT].tobytes()
+    try:
+        tag, behind = read_varint(head, 0)
+        _, behind = read_varint(head, behind)
+    except ValueError:
+        return []
+    return [(at + behind, len(buffer))] if tag == PLANE << 3 | WIRE_BYTES else []
+
+
+def _one_per_name(read: list[RawPlane]) -> tuple[list[RawPlane], list[RawPlane]]:
+    """The first plane of each name, and the others: a profile has no two."""
+    planes: list[RawPlane] = []
+    repeated: list[RawPlane] = []
+    names: set[str] = set()
+    for plane in read:
+        (repeated if plane.name and plane.name in names else planes).append(plane)
+        names.add(plane.name)
+    return planes, repeated
 
 
 def _load(stream: BinaryIO, path: str) -> Buffer:
@@ -84,8 +109,14 @@ def _window(stats: Mapping[str, Stat]) -> tuple[int, int] | None:
 
 
 def _assemble(
-    buffer: Buffer, planes: list[RawPlane], hostname: str, damaged: list[int], path: str
+    buffer: Buffer,
+    planes: list[RawPlane],
+    hostname: str,
+    damaged: Mapping[int, str],
+    repeated: list[RawPlane],
+    path: str,
 ) -> Timeline:
+    """`damaged`: the bytes where planes are damaged, and their names."""
     environment = [plane for plane in planes if plane.name == ENVIRONMENT_PLANE]
     window = _window(environment[-1].decoded_stats(buffer)) if environment else None
     events = EventColumns.read(buffer, planes, window)
@@ -96,11 +127,13 @@ def _assemble(
             for program_id, name, instructions in _hlo_modules(buffer, plane):
                 hlo[program_id], hlo_modules[program_id] = instructions, name
     notes = list(events.notes)
-    notes += [
-        f"{path} is cut or damaged at byte {at:,} of {len(buffer):,}: the plane there is lost, "
-        "totals are lower bounds."
-        for at in damaged
-    ]
+    for at, name in damaged.items():
+        lost = f"what stands behind it in {name}" if name else "the plane there"
+        notes.append(
+            f"{path} is cut or damaged at byte {at:,} of {len(buffer):,}: {lost} is lost, totals "
+            "are lower bounds."
+        )
+    events.leave_out_planes(repeated)
     return events.timeline(
         planes=tuple(
             Plane(

@@ -128,6 +128,7 @@ class EventColumns:
         self.dropped: dict[str, int] = {}
         self.notes: list[str] = []
         self.doubts: list[str] = []
+        self.nameless = 0
 
     @staticmethod
     def read(
@@ -145,6 +146,7 @@ class EventColumns:
                     continue
                 shift_ps = (start_ns - columns.base_ns) * PS_PER_NS
                 columns._add(index, line, describe, _scan(buffer, line, ids, shift_ps))
+        columns._note_nameless()
         return columns
 
     def _leave_out_lines(self, planes: list[RawPlane]) -> None:
@@ -169,6 +171,17 @@ class EventColumns:
             f"({lost[0][0]}): the file may be damaged."
         )
 
+    def leave_out_planes(self, repeated: list[RawPlane]) -> None:
+        """Count and name planes that stand in the file already."""
+        if not repeated:
+            return
+        self.dropped["repeated_plane"] = sum(plane.num_events for plane in repeated)
+        names = ", ".join(dict.fromkeys(plane.name for plane in repeated))
+        self.doubts.append(
+            f"{plural(len(repeated), 'plane')} with a name that another has before "
+            f"({names}): only the first of each name is read; files may have been joined."
+        )
+
     def _add(self, plane: int, line: RawLine, describe: OpDecoder, scanned: _ScannedLine) -> None:
         first, last = self.filled, self.filled + len(scanned.start)
         for reason, count in scanned.dropped.items():
@@ -183,6 +196,7 @@ class EventColumns:
             self.ops.setdefault(describe(metadata, event), len(self.ops))
             for metadata, event in zip(scanned.metadata, scanned.first_events, strict=True)
         ]
+        self._count_nameless(scanned, describe)
         self.start[first:last] = scanned.start
         self.duration[first:last] = scanned.duration
         self.op[first:last] = np.array(to_global, np.int32)[scanned.op]
@@ -192,6 +206,18 @@ class EventColumns:
             self.sparse_values[slot].append(values)
         self.filled = last
         self.lines.append(Line(plane, line.id, line.name, first, last - first))
+
+    def _count_nameless(self, scanned: _ScannedLine, describe: OpDecoder) -> None:
+        known = [describe.knows(metadata) for metadata in scanned.metadata]
+        if not all(known):
+            self.nameless += int((~np.array(known))[scanned.op].sum())
+
+    def _note_nameless(self) -> None:
+        if self.nameless:
+            self.doubts.append(
+                f"{plural(self.nameless, 'event')} of {self.filled:,} have no name, for their "
+                "metadata is missing: the file is damaged, and nothing can be said of their ops."
+            )
 
     def _sparse(self, slot: int) -> Sparse:
         if not self.sparse_rows[slot]:

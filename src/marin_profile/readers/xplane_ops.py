@@ -31,6 +31,9 @@ class OpDecoder:
         long_name = name if display and name != display else ""
         return describe_op(display or name, stats, long_name)
 
+    def knows(self, metadata_id: int) -> bool:
+        return metadata_id in self._plane.metadata
+
     def _metadata(self, key: int) -> tuple[str, str, dict[str, Stat]]:
         if key not in self._by_metadata:
             name = display = ""

@@ -1,6 +1,6 @@
 """The planes of an XSpace before their events are read: names, metadata spans, stats.
 
-Contract: spans point into the file's bytes; a damaged plane reads as None.
+Contract: spans point into the file's bytes; a damaged plane keeps what stands before the damage.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def plane_name(buffer: Buffer, span: Span) -> str:
 
 @dataclass
 class RawPlane:
-    """A plane whose events are not read yet; spans point into the file."""
+    """A plane whose events are not read yet; spans point into the file. `broke_at`: the byte where
+    it is damaged, or BROKEN."""
 
     id: int = 0
     name: str = ""
@@ -43,14 +44,12 @@ class RawPlane:
     metadata: dict[int, Span] = field(default_factory=dict)
     stat_names: dict[int, str] = field(default_factory=dict)
     stats: list[Span] = field(default_factory=list)
+    broke_at: int = BROKEN
 
     @staticmethod
-    def read(buffer: Buffer, span: Span) -> RawPlane | None:
-        """None if the plane is damaged."""
+    def read(buffer: Buffer, span: Span) -> RawPlane:
         rows, broke_at = walk(buffer, span[0], span[1])
-        if broke_at != BROKEN:
-            return None
-        plane = RawPlane()
+        plane = RawPlane(broke_at=int(broke_at))
         for row in rows.tolist():
             number, value = row[FIELD], row[VALUE]
             inner = (value, value + row[LENGTH])
@@ -72,6 +71,14 @@ class RawPlane:
             elif number == 6:
                 plane.stats.append(inner)
         return plane
+
+    @property
+    def num_events(self) -> int:
+        return sum(line.count for line in self.lines)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.lines or self.stats or self.metadata)
 
     @property
     def is_host(self) -> bool:
