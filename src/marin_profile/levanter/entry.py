@@ -2,8 +2,8 @@
 
 Contract
 * `profiled_main(NAME)` works for every module whose `main(config)` takes a dataclass with a field
-  `trainer: TrainerConfig` and builds a Trainer from it, in that module or in one of its package that
-  it calls. Others raise NotATraining, one sentence.
+  `trainer: TrainerConfig` and builds a Trainer from it, in that module or in one of its package
+  that it calls. Others raise NotATraining, one sentence.
 * Every flag and YAML field of that main works; `trainer.profiler` is our ProfilerConfig, on unless
   `--trainer.profiler.enabled false`. Older profiler flags and fields are translated, with a note on
   stderr. What the profiler cannot do ends the process before it trains, with one sentence that
