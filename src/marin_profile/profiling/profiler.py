@@ -330,6 +330,8 @@ class Profiler:
         if self._records.num_begun or not self._has_windows_in_reach():
             return
         first = self._config.base_windows[0].start_step
+        if self._schedule is None and self._leftovers.taken:
+            return  # training had ended before, and was profiled
         if self._schedule is None:
             why = "no step was run"
         elif self._coming is not None:
