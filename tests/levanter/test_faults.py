@@ -139,3 +139,25 @@ def test_another_profiler_costs_its_window_alone(rest):
 def test_a_full_disk_ends_nothing_but_the_profile(tmp_path, name):
     run(tmp_path, name, disk=True)
     assert json.loads((tmp_path / "statuses.json").read_text())[name] == [0, 0]
+
+
+@pytest.mark.long
+def test_a_run_that_resumes_beyond_a_window_takes_it(tmp_path):
+    script = TRAINING.with_name("resumed_training.py")
+    path = os.pathsep.join((str(TRAINING.parents[1]), os.environ.get("PYTHONPATH", "")))
+    child = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=3 * PATIENCE,
+    )
+    assert child.returncode == 0, child.stderr[-3000:]
+    told = json.loads((tmp_path / "told.json").read_text())
+    first = told["steps"][0]
+    assert first in (5_000, 5_001)  # the checkpoint is of the end
+    (summary,) = tmp_path.glob("run/profiler/plugins/profile/*/profile_summary.json")
+    steps = json.loads(summary.read_text())["step_time"]["steps"]
+    assert [step["step_num"] for step in steps] == [*range(first + 1, first + 7)]
+    (record,) = tmp_path.glob("run/profiler/plugins/profile/*/capture_record.json")
+    assert json.loads(record.read_text())["planned_for"] == [5]
