@@ -4,6 +4,7 @@ Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py sequential [--runs 100000] [--seed 1]
        python scripts/bench.py callback [--captures 4]
+       python scripts/bench.py step
        python scripts/bench.py soak [--captures 1000] [--ingest-in {subprocess,thread,off}]
        python scripts/bench.py repeats [--only {same,changed}] [--pairs 20] [--size 4] [--keep DIR]
 
@@ -34,6 +35,7 @@ import bench_callback
 import bench_repeats
 import bench_sequential
 import bench_soak
+import bench_step
 import bench_verdict
 
 from marin_profile.readers.protobuf import (
@@ -77,6 +79,9 @@ def main() -> None:
     callback = verbs.add_parser("callback", help="what a training notices of its callback")
     bench_callback.add_arguments(callback)
     callback.set_defaults(run=bench_callback.bench_callback)
+    step = verbs.add_parser("step", help="what a step outside all windows costs")
+    bench_step.add_arguments(step)
+    step.set_defaults(run=bench_step.bench_step)
     soak = verbs.add_parser("soak", help="whether anything grows over many captures")
     bench_soak.add_arguments(soak)
     soak.set_defaults(run=bench_soak.bench_soak)

@@ -63,6 +63,8 @@ class ProfilerConfig:
     """Let process 0 wait, after its capture, until the trace is opened in Perfetto."""
     create_perfetto_trace: bool = False
     """Write `perfetto_trace.json.gz` as well; nothing here reads it."""
+    device_memory: bool = True
+    """Write `device_memory.prof`, JAX's device memory profile, beside each capture."""
     output_dir: str | None = None
     """Where the newest summary and report also go; the run's log folder if not given."""
     ingest: bool = True

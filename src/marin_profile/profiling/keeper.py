@@ -35,6 +35,7 @@ from marin_profile.profiling.record import CaptureRecord, State, write_record
 from marin_profile.profiling.records import Records
 from marin_profile.profiling.run import Run
 from marin_profile.profiling.sentences import unfinished_line
+from marin_profile.profiling.trace import device_memory_profile
 
 logger = logging.getLogger(__name__)
 
@@ -287,13 +288,13 @@ class Keeper:
             self._once(f"no context written next to the profile: {error}")
 
     def _write_memory(self, notes: CaptureNotes) -> None:
-        if notes.device_memory is None:
+        """JAX's device memory profile (pprof), as it is soon after the capture's end."""
+        if not self._config.device_memory:
             return
         try:
-            write_file(str(notes.folder / DEVICE_MEMORY_FILE), notes.device_memory)
-        except ProfileError as error:
-            self._once(f"no device memory profile written: {error}")
-        notes.device_memory = None
+            write_file(str(notes.folder / DEVICE_MEMORY_FILE), device_memory_profile())
+        except Exception as error:  # not every backend has one
+            self._once(f"no device memory profile written: {type(error).__name__}: {error}")
 
     def _once(self, text: str) -> None:
         if text not in self._said and len(self._said) < MOST_SAID:

@@ -80,8 +80,6 @@ class CaptureNotes:
     """See ProfileContext."""
     last_call: float = 0.0
     """When the callback was called last, by the clock of time.perf_counter."""
-    device_memory: bytes | None = None
-    """JAX's device memory profile (pprof) at the end, until it is written."""
     is_written: bool = False
     _judgement: Judgement | None = None
 

@@ -100,6 +100,11 @@ def stop_left_open() -> None:
         logger.warning("a profile was left open, and is lost: %s", reason(error))
 
 
+def device_memory_profile() -> bytes:
+    """What lies in the devices' memory, and where it was made: a gzipped pprof."""
+    return bytes(jax.profiler.device_memory_profile())
+
+
 def _forget_trace() -> None:
     """JAX keeps a trace that it could not write, and then refuses every other one."""
     try:
