@@ -113,6 +113,7 @@ def test_summary_and_report_are_there_when_training_ends(out, results):
     assert (run / "profile_report.md").read_text().startswith("#")
     assert list(run.rglob(".marin-profile-*")) == []
     (capture,) = captures(out / "ingested")
+    assert gzip.decompress((capture / "device_memory.prof").read_bytes())  # a gzipped pprof
     for name in ("profile_summary.json", "profile_report.md"):
         assert (capture / name).read_bytes() == (run / name).read_bytes()
 

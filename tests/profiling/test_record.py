@@ -170,7 +170,7 @@ def test_a_capture_whose_files_were_written_before_its_record_is_kept(tmp_path):
     left(tmp_path, "tracing")
     found = Leftovers.below(tmp_path)
     assert [one.state for one in found.to_finish(Owner.this_process())] == ["ingesting"]
-    assert found.taken == {5}
+    assert found.taken == set()  # they may be cut: the window is taken again
     assert found.lost == []
 
 

@@ -31,7 +31,7 @@ from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
 from marin_profile.profiling.job import Job, job_of
 from marin_profile.profiling.notes import FEWEST_QUIET_STEPS, CaptureNotes, StepTimes
 from marin_profile.profiling.publishing import Publishing, Tracker
-from marin_profile.profiling.record import CaptureRecord, State, write_record
+from marin_profile.profiling.record import CaptureRecord, State, noted, write_record
 from marin_profile.profiling.records import Records
 from marin_profile.profiling.run import Run
 from marin_profile.profiling.sentences import unfinished_line
@@ -95,6 +95,11 @@ class Keeper:
 
     def start(self) -> None:
         self._thread.start()
+
+    def take_up(self, record: CaptureRecord) -> None:
+        """Go on with what an earlier start left: as it was captured, of that start's code and
+        configuration, by this one's settings."""
+        self.records.add(noted(record, job=self._job(record) if record.job else None))
 
     # --- called by training ----------------------------------------------------------------------
 
@@ -278,7 +283,8 @@ class Keeper:
         if not self._config.ingest:
             return None
         assert record.folder is not None
-        job = job_of(self._config, self._run, Path(record.folder), self._facts())
+        facts = record.job.run if record.job is not None else self._facts()
+        job = job_of(self._config, self._run, Path(record.folder), facts)
         return job if self._publishing.tracker is not None else replace(job, publish=None)
 
     def _write_context(self, notes: CaptureNotes) -> None:

@@ -19,6 +19,7 @@ from marin_profile.profiling.record import (
     State,
     failed,
     moved,
+    noted,
     records_below,
     retried,
 )
@@ -73,7 +74,8 @@ class Leftovers:
 def _as_left(record: CaptureRecord) -> CaptureRecord:
     was_left = record.state is State.TRACING and not is_at_work(record)
     if was_left and record.folder is not None and has_files(Path(record.folder)):
-        return moved(record, State.SETTLING)
+        # It may have ended while JAX wrote them: they are read, and the window is taken again.
+        return noted(moved(record, State.SETTLING), planned_for=())
     return record
 
 

@@ -34,7 +34,6 @@ from marin_profile.profiling.record import (
     CaptureRecord,
     Owner,
     State,
-    noted,
 )
 from marin_profile.profiling.records import Records
 from marin_profile.profiling.run import Run
@@ -99,8 +98,11 @@ class Profiler:
         self._open: _Open | None = None
         self._compiled = compiles()
         self._has_ended = self._is_closed = False
-        for record in (*self._leftovers.lost, *self._left_to_ingest()):
+        for record in self._leftovers.lost:
             self._records.add(record)
+        if config.ingest:
+            for record in self._leftovers.to_finish(Owner.this_process()):
+                self._keeper.take_up(record)
         self._keeper.start()
         atexit.register(self.close)
 
@@ -158,13 +160,6 @@ class Profiler:
                 self._requests.give_back()
         except Exception as error:
             logger.warning("profiling failed: %s: %s", type(error).__name__, error)
-
-    def _left_to_ingest(self) -> list[CaptureRecord]:
-        """With the job that this process makes of them."""
-        if not self._config.ingest:
-            return []
-        left = self._leftovers.to_finish(Owner.this_process())
-        return [noted(record, job=None) for record in left]
 
     def _look_for_requests(self) -> None:
         """In the keeper's thread."""
