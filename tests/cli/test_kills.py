@@ -64,9 +64,10 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in "ab":
         (folder / f"{name}.json").write_text(build_summary(source_path=name).to_json())
     space = Space("host")
+    tpu = space.tpu(0)
     for step in range(4):
-        space.tpu(0).step(step, 100 * step, 90)
-        space.tpu(0).op("fusion.1", 100 * step, 50)
+        tpu.step(step, 100 * step, 90)
+        tpu.op("fusion.1", 100 * step, 50)
     space.write(folder / f"capture/plugins/profile/{STAMP}/host.xplane.pb")
     (folder / "h.jsonl").write_bytes(b"")
     (folder / "out").mkdir()

@@ -15,8 +15,9 @@ import json, sys
 from types import SimpleNamespace
 from levanter.main.train_lm import TrainLmConfig
 from marin_profile.levanter.facts import training_hash
-from marin_profile.levanter.train_lm import read_config
+from marin_profile.levanter.entry import profiled_main
 
+read_config = profiled_main("levanter.main.train_lm").read_config
 wandb = ["--trainer.tracker", "{type: wandb, project: p, mode: offline}"]
 flags = {
     "first": ["--trainer.id", "a"],
