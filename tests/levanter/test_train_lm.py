@@ -110,7 +110,8 @@ def test_the_steps_hold_the_work_of_the_device(runs):
         summary = json.loads((run / "profile_summary.json").read_text())
         (whole,) = (row for row in summary["device_ledger"] if row["window"] == "capture")
         in_steps = sum(step["ledger"]["compute_duration"] for step in summary["step_time"]["steps"])
-        assert 0.9 * whole["compute_duration"] < in_steps <= whole["compute_duration"]
+        # A step may reach some microseconds into the next one's first work: that counts in both.
+        assert 0.9 < in_steps / whole["compute_duration"] < 1.001
 
 
 def test_levanters_own_profiler_hook_stays_off(runs):
