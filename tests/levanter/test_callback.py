@@ -236,11 +236,11 @@ def test_a_summarised_capture_is_logged_to_the_runs_tracker(out, results):
 
 @needs_levanter
 def test_a_tracker_that_is_down_is_one_log_line(out, results):
-    lines = warnings(results["tracker_down"])
-    # One line of Levanter wraps its trackers in one that swallows and says their errors itself.
-    assert len(lines) <= 1
-    said = "profile summarised, but not logged: ConnectionError: down; to finish it: "
-    assert all(said in line for line in lines)
+    # Later versions of Levanter have another tracker beside it, which takes the figures.
+    (line,) = warnings(results["tracker_down"])
+    assert "not logged: ConnectionError: down; to finish it: " in line or (
+        "logged to keeping: nothing, the rest not: ConnectionError: down" in line
+    )
     assert results["tracker_down"]["steps"][-1] == 7
     assert (out / "tracker_down" / "run" / "profile_summary.json").exists()
 

@@ -30,7 +30,7 @@ CORE = (
     "tracker-shared",
 )
 REST = (
-    *(f"{fault}-planned" for fault in ("raise", "term", "kill", "profiler")),
+    *(f"{fault}-planned" for fault in ("raise", "term", "kill")),
     "term-tracing",
     "profiler-tracing",
     "raise-settling",
@@ -73,7 +73,7 @@ def core(once) -> Path:
 
 @pytest.fixture(scope="module")
 def rest(once) -> Path:
-    return once("more-faults", lambda folder: run(folder, *REST))
+    return once("more-faults", lambda folder: run(folder, *REST, "profiler-planned"))
 
 
 def holds(out: Path, name: str) -> None:
