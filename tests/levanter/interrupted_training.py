@@ -91,13 +91,14 @@ class Start:
         self.name = "first" if fault is not None else "second"
         self.told = {"steps": [], "log": [], "errors": []}
         self.captures = out / "run" / "profiler" / "plugins" / "profile"
-        self.checkpoints = out.parent / f"{out.name}.checkpoints"
+        # What the training itself writes does not lie on the disk that is full.
+        self.beside = out.parent.parent if out.parent.name == FULL else out.parent
+        self.checkpoints = self.beside / f"{out.name}.checkpoints"
 
     def tell(self) -> None:
         """So that it is there however the process ends."""
-        self.out.parent.joinpath(f"{self.out.name}.{self.name}.json").write_text(
-            json.dumps(self.told)
-        )
+        told = self.beside / f"{self.out.name}.{self.name}.json"
+        told.write_text(json.dumps(self.told))
 
     def say(self, record: logging.LogRecord) -> None:
         self.told["log"].append(f"{record.levelname} {record.getMessage()}")
@@ -192,6 +193,7 @@ def train(start: Start, tracker: TrackerConfig) -> None:
     profiler = ProfilerConfig(
         start_step=START,
         num_steps=STEPS,
+        min_free_disk_gb=0.0,
         # What a tracker or a full disk holds up is left behind soon.
         ingest_timeout=PATIENCE if start.fault in (None, "worker", "profiler") else 5.0,
     )
@@ -214,7 +216,7 @@ def forked(start: Start) -> int:
     pid = os.fork()
     if pid == 0:
         log = os.open(
-            start.out.parent / f"{start.out.name}.{start.name}.out", os.O_CREAT | os.O_RDWR
+            start.beside / f"{start.out.name}.{start.name}.out", os.O_CREAT | os.O_RDWR
         )
         os.dup2(log, 1)
         os.dup2(log, 2)
