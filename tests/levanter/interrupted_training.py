@@ -215,9 +215,7 @@ def forked(start: Start) -> int:
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        log = os.open(
-            start.beside / f"{start.out.name}.{start.name}.out", os.O_CREAT | os.O_RDWR
-        )
+        log = os.open(start.beside / f"{start.out.name}.{start.name}.out", os.O_CREAT | os.O_RDWR)
         os.dup2(log, 1)
         os.dup2(log, 2)
         start.run()

@@ -93,6 +93,8 @@ def holds(out: Path, name: str) -> None:
     assert (Path(done["folder"]) / "profile_summary.json").exists()
     assert list(folder.rglob(".ingest-*")) == []
     assert list(folder.rglob(".publish*")) == []
+    if fault == "tracker" and any(row["error"] for row in done["logged"]):
+        return  # another tracker took the figures: what the one that was gone lacks is named
     logged = (folder / "logged").read_text().splitlines()
     assert {"profile-summary-run", "run-run-profiler"} <= {*logged}
     steps = json.loads((Path(done["folder"]) / "profile_summary.json").read_text())["step_time"]
