@@ -88,10 +88,11 @@ def test_a_torn_last_line_is_reported_and_gives_way_to_the_next_record(
     append(str(path), HistoryRecord(run_id="first"))
     path.write_bytes(path.read_bytes() + HistoryRecord(run_id="torn").to_line()[:-9])
     history = read(str(path))
+    problem = history.problems[0].rpartition(": ")[2].rstrip(".")
+    assert problem.startswith("it is torn or damaged, not JSON (line 1, ")
     assert [record.run_id for record in history.records] == ["first"]
     assert history.problems == (
-        f"{path}, line 2 (the last; its writer was stopped) is left out: it is torn or damaged, "
-        "not JSON.",
+        f"{path}, line 2 (the last; its writer was stopped) is left out: {problem}.",
     )
     append(str(path), HistoryRecord(run_id="third"))
     assert sorted(map(str, run_ids(str(path)))) == ["first", "third"]
@@ -141,6 +142,10 @@ def test_lines_that_are_no_record_cost_only_themselves(tmp_path: Path) -> None:
         b'{"schema_version": "profile_history.v1", "median": Infinity}',
         b'{"schema_version": "profile_history.v1", "median": "Infinity"}',
         b'{"schema_version": "profile_history.v1", "median": 1e999}',
+        b'{"schema_version": "profile_history.v1", "median": 1e200}',
+        b'{"schema_version": "profile_history.v1", "steps": [1.0, "2.0"]}',
+        b'{"schema_version": "profile_history.v1", "shares": {"compute": NaN}}',
+        b'{"schema_version": "profile_history.v1", "label": "' + b"x" * 10_000_001 + b'"}',
         b"\xff\xfe",
         b"[" * 100_000,
         b"",
@@ -150,7 +155,7 @@ def test_lines_that_are_no_record_cost_only_themselves(tmp_path: Path) -> None:
     history = read(str(path))
     assert [record.run_id for record in history.records] == ["good"]
     places = [problem.split(" is left out: ")[0] for problem in history.problems]
-    assert places == [f"{path}, line {number}" for number in range(1, 9)]
+    assert places == [f"{path}, line {number}" for number in range(1, 13)]
     assert history.problems[1].endswith(
         "its schema_version is 'profile_summary.v1', not 'profile_history.v1'."
     )
@@ -187,7 +192,9 @@ def test_a_folder_holds_one_object_per_record(tmp_path: Path, slash: str) -> Non
     (folder / "bad.json").write_text("{")
     history = read(f"{folder}{slash}")
     assert {record.run_id for record in history.records} == {"a", "b"}
-    assert history.problems == (f"{folder}/bad.json is left out: it is torn or damaged, not JSON.",)
+    assert history.problems == (
+        f"{folder}/bad.json is left out: it is torn or damaged, not JSON (line 1, column 2).",
+    )
 
 
 @pytest.mark.parametrize("slash", ["/", ""])

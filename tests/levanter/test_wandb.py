@@ -216,7 +216,7 @@ def test_a_capture_that_stays_where_it_is_is_referred_to(server, tmp_path):
 
     assert python("-c", REFERENCE, str(folder)).stdout.splitlines()[-1] == str(folder)
     command = ("-m", "marin_profile", "summarize", "--run-target", "loop/p/r")
-    found = python(*command, "--download-root", str(tmp_path / "root"))
+    found = python(*command, "--download-root", str(tmp_path / "root"), "--trust-references")
     assert f"refers to file://{folder}" in found.stderr
     logged = (folder / "profile_summary.json").read_text()
     assert without_run(found.stdout) == without_run(logged)

@@ -24,7 +24,7 @@ from marin_profile.cli import run as run_cli
 from marin_profile.pipeline import summarize
 from marin_profile.schema import ProfileSummary, load_summary, parse_summary
 from marin_profile.wandb import artifacts, names, session
-from marin_profile.wandb.download import referred_folder
+from marin_profile.wandb.download import doubtful_reference, referred_folder
 from wandb_server import WandbServer
 
 wandb = pytest.importorskip("wandb")
@@ -329,7 +329,9 @@ def test_an_artifact_of_references_is_read_where_they_lie(
         reference.add_reference(f"file://{folder}")
         run.log_artifact(reference).wait(timeout=SECONDS)
     before = loopback.downloads()
-    result = call("summarize", "--run-target", "loop/proj/referring")
+    refused = call("summarize", "--run-target", "loop/proj/referring")
+    assert_one_sentence(refused, 2, f"refers to file://{folder}", "--trust-references")
+    result = call("summarize", "--run-target", "loop/proj/referring", "--trust-references")
     assert "read where it lies" in result.stderr
     assert without_run(result.summary) == loopback.expected()
     assert loopback.downloads() == before
@@ -612,3 +614,27 @@ def test_metadata_give_typical_and_mean_and_the_worst_cause() -> None:
     ]  # fmt: skip
     even = artifacts.artifact_metadata(build_summary())
     assert [even[name] for name in names] == [1000.0, 1000.0, 0, None, None, None]
+
+
+@pytest.mark.parametrize("store", ["gs", "s3", "az", "abfs", "S3"])
+def test_references_to_object_stores_are_read(store: str) -> None:
+    assert doubtful_reference([None, f"{store}://bucket/run/a.xplane.pb"]) is None
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "file:///etc",
+        "FILE:///etc",
+        "local:///etc",
+        "/etc",
+        "../..",
+        "https://host/a",
+        "",
+        "memory://a",
+    ]
+    + ["gs://bucket/a::file:///etc", "zip://a::gs://bucket/b.zip", "gs:/etc"],
+)
+def test_references_elsewhere_are_doubtful(reference: str) -> None:
+    """Also one among many of a sound artifact."""
+    assert doubtful_reference(["gs://bucket/a", None, reference]) == reference

@@ -35,7 +35,14 @@ def check_numbers(data: Any) -> None:
     if found is not None:
         *where, value = found
         named = visible(".".join(map(str, where)), 200) or "the top level"
-        raise ValueError(f"{named}: {value:.3g} is no number that a profile can hold")
+        raise ValueError(f"{named}: {_shown(value)} is no number that a profile can hold")
+
+
+def _shown(value: float) -> str:
+    try:
+        return f"{float(value):.3g}"
+    except OverflowError:
+        return "an integer beyond all floats"
 
 
 def _read_loosely(content: bytes, error: Exception) -> Any:
@@ -48,8 +55,9 @@ def _read_loosely(content: bytes, error: Exception) -> Any:
     except UnicodeDecodeError:
         raise ValueError("it is no UTF-8 text") from error
     except json.JSONDecodeError as damage:
-        raise ValueError(f"it is damaged, not JSON: {damage}") from error
-    raise ValueError("it is damaged, not JSON") from error
+        where = f"line {damage.lineno}, column {damage.colno}"
+        raise ValueError(f"it is torn or damaged, not JSON ({where})") from error
+    raise ValueError("it is torn or damaged, not JSON") from error
 
 
 def _integer(digits: str) -> int | float:
@@ -63,7 +71,7 @@ def _odd_number(data: Any, depth: int) -> tuple[Any, ...] | None:
     kind = type(data)
     if kind is float or kind is int:
         is_usual = data == 0 or SMALLEST <= abs(data) <= LARGEST
-        return None if is_usual else (float(data),)
+        return None if is_usual else (data,)
     if kind is dict or kind is list:
         for key, value in data.items() if kind is dict else enumerate(data):
             if type(value) is str or value is None:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 import msgspec
 
 from marin_profile.base.errors import ProfileError
-from marin_profile.base.storage import open_file
+from marin_profile.base.json_text import read_json
+from marin_profile.base.storage import read_at_most
 
 CONTEXT_VERSION = "profile_context.v1"
+_LARGEST = 10_000_000  # bytes
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,8 @@ class ProfileContext:
 def read_context(path: str) -> ProfileContext | None:
     """The context in one file; None if it says nothing."""
     try:
-        with open_file(path) as stream:
-            found = msgspec.json.decode(stream.read(), type=ProfileContext)
-    except (ProfileError, OSError, msgspec.DecodeError, UnicodeError):
+        found = msgspec.convert(read_json(read_at_most(path, _LARGEST)), ProfileContext)
+    except (ProfileError, OSError, ValueError):
         return None
     return found if found.schema_version == CONTEXT_VERSION else None
 

@@ -20,6 +20,7 @@ import click
 
 from marin_profile.base.errors import ProfileError
 from marin_profile.base.startup import skip_pydantic_plugins
+from marin_profile.base.text import visible
 
 # Verb -> its short help: the listing must not load what the verbs need.
 VERBS = {
@@ -118,7 +119,7 @@ def run(arguments: Sequence[str]) -> int:
 
             click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
         sentence, exit_code = _explain(error)
-        click.echo(f"error: {' '.join(sentence.split())}", err=True)
+        click.echo(f"error: {visible(' '.join(sentence.split()), None)}", err=True)
         return exit_code
 
 

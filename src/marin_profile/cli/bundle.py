@@ -67,6 +67,7 @@ def command(
     project: str | None,
     alias: str | None,
     download_root: str | None,
+    trust_references: bool,
     warmup_steps: int,
     strict_provenance: bool,
     top_k: int,
@@ -107,7 +108,7 @@ def command(
     from marin_profile.verdict import Thresholds
 
     bundle_folder(output_dir)
-    wandb = Wandb(entity, project, alias, download_root)
+    wandb = Wandb(entity, project, alias, download_root, trust_references)
     before, after = (_load_all(side, inputs, warmup_steps, wandb) for side, inputs in sides.items())
     made = make_bundle(
         before,

@@ -32,6 +32,7 @@ class Wandb:
     project: str | None = None
     alias: str | None = None
     download_root: str | None = None
+    trust_references: bool = False
 
 
 def load_input(given: Input, *, warmup_steps: int, wandb: Wandb) -> ProfileSummary:
@@ -65,6 +66,7 @@ def fetch_named(given: Input, wandb: Wandb) -> Fetched:
         project=wandb.project,
         alias=wandb.alias,
         download_root=wandb.download_root,
+        trust_references=wandb.trust_references,
     )
     for line in fetched.notes:
         note(line)

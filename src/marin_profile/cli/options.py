@@ -5,10 +5,14 @@ Contract: every result goes through `emit`, and everything on stderr but errors 
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
+
+from marin_profile.base.text import visible
 
 
 class Verb(click.Command):
@@ -62,6 +66,11 @@ def wandb_options(alias: str) -> Callable[[Any], Any]:
             metavar="D",
             help="Where W&B downloads go; default: the user's cache.",
         ),
+        click.option(
+            "--trust-references",
+            is_flag=True,
+            help="Read what a W&B artifact refers to wherever it is, also in a local folder.",
+        ),
     )
 
 
@@ -77,16 +86,26 @@ def warmup_option(text: str) -> Any:
 
 
 def emit(text: str, output: str | None) -> None:
-    """Write a result to a file, whose path is printed, or to stdout."""
-    content = text.encode()
+    """Write a result to a file, whose path is printed, or to stdout. A terminal gets no character
+    that cannot be seen; files and pipes get the text as it is."""
     if output is None:
-        click.echo(content, nl=False)
+        click.echo(_for_terminal(text) if sys.stdout.isatty() else text.encode(), nl=False)
         return
     from marin_profile.base.storage import write_file
 
-    write_file(output, content)
-    click.echo(output)
+    write_file(output, text.encode())
+    click.echo(visible(output, None) if sys.stdout.isatty() else output)
+
+
+def _for_terminal(text: str) -> str:
+    """The same JSON, and text that means the same, in characters that can be seen."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character == "\n" else json.dumps(character)[1:-1]
+        for character in text
+    ).replace("\x7f", "\\u007f")
 
 
 def note(text: str) -> None:
-    click.echo(f"note: {text}", err=True)
+    click.echo(f"note: {visible(text, None)}", err=True)

@@ -63,6 +63,7 @@ def command(
     project: str | None,
     alias: str | None,
     download_root: str | None,
+    trust_references: bool,
     hosts: tuple[str, ...],
     warmup_steps: int,
     hot_op_limit: int,
@@ -86,11 +87,12 @@ def command(
 
         kind: Kind = "artifact" if artifact is not None else "run_target"
         given = Input(kind, artifact or run_target or "")
-        fetched = fetch_named(given, Wandb(entity, project, alias, download_root))
+        fetched = fetch_named(given, Wandb(entity, project, alias, download_root, trust_references))
         profile_dir = fetched.folder
-    elif any(option is not None for option in (entity, project, alias, download_root)):
+    elif trust_references or any((entity, project, alias, download_root)):
         raise UsageError(
-            "--entity, --project, --alias and --download-root go with --artifact or --run-target."
+            "--entity, --project, --alias, --download-root and --trust-references go with "
+            "--artifact or --run-target."
         )
     if fetched is not None and fetched.summary is not None:
         emit(_with_run(fetched.summary, fetched).to_json(), output)

@@ -18,17 +18,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 from pydantic import ValidationError
 
 from marin_profile.base.durable import append_line
-from marin_profile.base.errors import NotFoundError, UsageError
+from marin_profile.base.errors import BrokenInputError, NotFoundError, UsageError
+from marin_profile.base.json_text import read_json
 from marin_profile.base.storage import files_below, is_url, open_file, plain, read_files, write_file
+from marin_profile.base.text import size, visible
 from marin_profile.history.legacy_lines import is_legacy_line, record_of_legacy_line
 from marin_profile.history.record import HISTORY_SCHEMA, HistoryRecord
 
 _SUFFIX = ".json"
 _HASH_DIGITS = 16
+LARGEST_FILE = 1_000_000_000  # bytes
+LARGEST_RECORD = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,18 @@ def _append_line(path: Path, line: bytes) -> None:
         ) from error
 
 
-# Reading: (where, content) of each line or object
+# Reading: (where, content) of each line or object; no content of one that is too large
 
 
 def _lines(path: str) -> Iterator[tuple[str, bytes]]:
     with open_file(path) as stream:
         if not is_url(path):
             _wait_for_writer(stream.fileno())
-        content = stream.read()
+        content = stream.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise BrokenInputError(
+            f"{path} is larger than {size(LARGEST_FILE)}; keep so long a history in a folder."
+        )
     lines = content.split(b"\n")
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -111,17 +118,19 @@ def _wait_for_writer(descriptor: int) -> None:
         return  # no locks here, so `append` does not write here either
 
 
-def _objects(folder: str) -> Iterator[tuple[str, bytes]]:
-    names = [
-        name
-        for name, _ in files_below(folder)
+def _objects(folder: str) -> Iterator[tuple[str, bytes | None]]:
+    sizes = {
+        name: length
+        for name, length in files_below(folder)
         if "/" not in name and name.endswith(_SUFFIX) and not name.startswith(".")
-    ]
-    for name, content in zip(names, read_files(folder, names), strict=True):
-        yield f"{folder.rstrip('/')}/{name}", content
+    }
+    names = [name for name, length in sizes.items() if length <= LARGEST_RECORD]
+    contents = dict(zip(names, read_files(folder, names), strict=True))
+    for name in sizes:
+        yield f"{folder.rstrip('/')}/{name}", contents.get(name)
 
 
-def _history(pieces: Iterable[tuple[str, bytes]]) -> History:
+def _history(pieces: Iterable[tuple[str, bytes | None]]) -> History:
     by_time: dict[str, list[HistoryRecord]] = {}
     problems = []
     for where, content in pieces:
@@ -142,21 +151,27 @@ def _distinct(records: list[HistoryRecord]) -> list[HistoryRecord]:
     return [by_hash[one] for one in sorted(by_hash)]
 
 
-def _parse(content: bytes) -> HistoryRecord | str:
+def _parse(content: bytes | None) -> HistoryRecord | str:
     """A record, or why there is none."""
+    if content is None or len(content) > LARGEST_RECORD:
+        return f"it is larger than {size(LARGEST_RECORD)}"
     try:
-        data = msgspec.json.decode(content)
-    except (ValueError, RecursionError):
-        return "it is torn or damaged, not JSON"
+        data = read_json(content)
+    except ValueError as error:
+        return str(error)
     if not isinstance(data, dict):
         return "it holds no record"
-    is_ours = data.get("schema_version") == HISTORY_SCHEMA
+    version = data.get("schema_version")
+    is_ours = version == HISTORY_SCHEMA
     if not is_ours and not is_legacy_line(data):
-        return f"its schema_version is {data.get('schema_version')!r}, not {HISTORY_SCHEMA!r}"
+        return f"its schema_version is {visible(repr(version))}, not {HISTORY_SCHEMA!r}"
     try:
-        return HistoryRecord.model_validate(data) if is_ours else record_of_legacy_line(data)
+        if not is_ours:
+            return record_of_legacy_line(data)
+        return HistoryRecord.model_validate_json(content, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        where = ".".join(map(str, first["loc"]))
+        return f"{visible(where, 200)}: {visible(first['msg'], 200)}"
     except ValueError as error:
         return str(error)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marin_profile.base.errors import ProfileError
-from marin_profile.base.storage import files_below, is_url, open_file, plain
+from marin_profile.base.storage import files_below, is_url, plain, read_at_most
 from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.history.record import HistoryRecord
-from marin_profile.schema import ProfileSummary, parse_summary
+from marin_profile.schema import LARGEST_SUMMARY, ProfileSummary, parse_summary
 
 BESIDE = "summaries"
 LEVELS_ABOVE = 4
@@ -73,8 +73,7 @@ def _beside_sources(records: Collection[HistoryRecord]) -> Iterator[str]:
 def _summary(path: str, wanted: Collection[str]) -> ProfileSummary | None:
     """The file's summary, if it may be a wanted one."""
     try:
-        with open_file(path) as stream:
-            content = stream.read()
+        content = read_at_most(path, LARGEST_SUMMARY)
         if not any(one.decode("ascii", "replace") in wanted for one in _DIGEST.findall(content)):
             return None
         return parse_summary(content, path=path)

@@ -156,7 +156,7 @@ def roofline_rows(summary: ProfileSummary, top_k: int) -> list[str]:
     shown = [row for kind in kinds for row in [r for r in roofline.by if r.by == kind][:top_k]]
     rows = [
         [
-            row.by,
+            prose(row.by),
             code(row.name),
             duration(row.duration),
             share(row.coverage),

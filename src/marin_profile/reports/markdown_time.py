@@ -177,7 +177,7 @@ def _window(summary: ProfileSummary, window: str, top_k: int) -> list[str]:
             "overlapped communication",
         ]
         order = ", the most idle first" if len(devices) > 1 else ""
-        title = window_name(window).capitalize()
+        title = prose(window_name(window).capitalize())
         lines += [
             *([""] if lines else []),
             f"{title}, {plural(time.devices, 'device')}{order}. Compute, exposed communication "

@@ -32,7 +32,7 @@ from marin_profile.schema.communication import (
     straggler_names,
 )
 from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAccount, TimeBreakdown
-from marin_profile.schema.files import load_summary, parse_summary
+from marin_profile.schema.files import LARGEST_SUMMARY, load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.ops import (
     REMAINDER,
@@ -68,6 +68,7 @@ from marin_profile.schema.text import canonical_json
 __all__ = [
     "CAPTURE",
     "EPOCH_UTC",
+    "LARGEST_SUMMARY",
     "REMAINDER",
     "SCHEMA_VERSION",
     "STEADY",

@@ -6,7 +6,9 @@ Contract
   it count.
 * A download goes to `<entity>/<project>/<name>-v<N>` below the download root, whole or not at all.
   One that is there and matches the artifact's manifest, file by file, is not repeated.
-* An artifact that only refers to a folder gives that folder: nothing is downloaded.
+* An artifact that only refers to a folder gives that folder: nothing is downloaded. Whoever may log
+  an artifact may refer to any place: those outside object stores, as folders of this machine, are
+  refused unless `trust_references`.
 * `metadata` holds what the run recorded; None for the rest.
 """
 
@@ -21,6 +23,7 @@ from typing import Any
 from marin_profile.base.config_hash import config_hash
 from marin_profile.base.durable import new_folder
 from marin_profile.base.errors import BrokenInputError, NotFoundError, ProfileError, UsageError
+from marin_profile.base.text import visible
 from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.capture.formats import FORMATS
 from marin_profile.schema import ProfileSummary, RunMetadata, load_summary
@@ -33,7 +36,16 @@ from marin_profile.wandb.names import WandbTarget, artifact_target, run_target_o
 from marin_profile.wandb.session import connect, remote_errors
 
 _PROFILER_FOLDER = "profiler"
+_OBJECT_STORES = ("gs://", "gcs://", "s3://", "az://", "abfs://", "abfss://")
 _FILE_SUFFIXES = (*(ending for one in FORMATS for ending in one.endings), ".gz", ".md")
+
+
+@dataclass(frozen=True)
+class _Downloads:
+    """Where they go, and whether artifacts may refer to any place."""
+
+    root: Path
+    trust_references: bool
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,7 @@ def fetch(
     project: str | None = None,
     alias: str | None = None,
     download_root: str | None = None,
+    trust_references: bool = False,
 ) -> Fetched:
     """Fetch what `artifact` or `run_target` (exactly one) names.
 
@@ -62,12 +75,12 @@ def fetch(
     """
     if (artifact is None) == (run_target is None):
         raise UsageError("Name exactly one W&B source: an artifact or a run.")
-    root = Path(download_root or _default_root())
+    downloads = _Downloads(Path(download_root or _default_root()), trust_references)
     if artifact is not None:
         target = artifact_target(artifact, entity=entity, project=project, alias=alias)
-        return _fetch_artifact(target, root)
+        return _fetch_artifact(target, downloads)
     target = run_target_of(run_target or "", entity=entity, project=project)
-    return _fetch_run(target, alias, root)
+    return _fetch_run(target, alias, downloads)
 
 
 def with_metadata(summary: ProfileSummary, metadata: RunMetadata) -> ProfileSummary:
@@ -78,12 +91,12 @@ def with_metadata(summary: ProfileSummary, metadata: RunMetadata) -> ProfileSumm
 # Artifacts
 
 
-def _fetch_artifact(target: WandbTarget, root: Path) -> Fetched:
+def _fetch_artifact(target: WandbTarget, downloads: _Downloads) -> Fetched:
     api = connect()
     artifact = _find_artifact(api, target)
     if artifact.type == SUMMARY_TYPE:
         note = f"The summary {_reference(artifact)} is taken as it was published."
-        return Fetched(RunMetadata(), summary=_published(artifact, root), notes=(note,))
+        return Fetched(RunMetadata(), summary=_published(artifact, downloads), notes=(note,))
     if artifact.type != CAPTURE_TYPE:
         raise NotFoundError(
             f"{target.path} is an artifact of type {artifact.type!r}, but a profile is of type "
@@ -91,7 +104,7 @@ def _fetch_artifact(target: WandbTarget, root: Path) -> Fetched:
         )
     with remote_errors(f"The run of {target.path}"):
         run = artifact.logged_by()
-    return _capture(artifact, run, root)
+    return _capture(artifact, run, downloads)
 
 
 def _find_artifact(api: Any, target: WandbTarget) -> Any:
@@ -99,15 +112,15 @@ def _find_artifact(api: Any, target: WandbTarget) -> Any:
         return api.artifact(target.path)
 
 
-def _capture(artifact: Any, run: Any | None, root: Path) -> Fetched:
-    folder, note = _contents(artifact, root)
+def _capture(artifact: Any, run: Any | None, downloads: _Downloads) -> Fetched:
+    folder, note = _contents(artifact, downloads)
     known = run_metadata(run) if run is not None else RunMetadata()
     artifact_fields = {"artifact_ref": _reference(artifact), "artifact_name": _version(artifact)}
     return Fetched(known.model_copy(update=artifact_fields), folder=folder, notes=(note,))
 
 
-def _published(artifact: Any, root: Path) -> ProfileSummary:
-    folder, _ = _contents(artifact, root)
+def _published(artifact: Any, downloads: _Downloads) -> ProfileSummary:
+    folder, _ = _contents(artifact, downloads)
     names = [name for name in artifact.manifest.entries if name.endswith(".json")]
     name = SUMMARY_FILE if SUMMARY_FILE in names else next(iter(sorted(names)), None)
     if name is None:
@@ -134,20 +147,37 @@ def _default_root() -> str:
     return os.path.join(cache, "marin-profile", "wandb")
 
 
-def _contents(artifact: Any, root: Path) -> tuple[str, str]:
+def _contents(artifact: Any, downloads: _Downloads) -> tuple[str, str]:
     """The folder with the artifact's files, and a note on where they came from."""
     reference = _reference(artifact)
     with remote_errors(f"The artifact {reference}"):
         entries = dict(artifact.manifest.entries)
-        referred = referred_folder({path: entry.ref for path, entry in entries.items()})
+        references = {path: entry.ref for path, entry in entries.items()}
+        doubtful = doubtful_reference(references.values())
+        if doubtful is not None and not downloads.trust_references:
+            raise UsageError(
+                f"{reference} refers to {visible(doubtful, 200)}, which is in no object store; if "
+                "you trust whoever logged it, add --trust-references."
+            )
+        referred = referred_folder(references)
         if referred is not None:
             return referred, f"{reference} refers to {referred}, which is read where it lies."
         name = _version(artifact).replace(":", "-")
-        folder = root / artifact.entity / artifact.project / name
+        folder = downloads.root / artifact.entity / artifact.project / name
         if _is_whole(artifact, folder):
             return str(folder), f"{reference} was downloaded before: {folder}."
         _download(artifact, folder)
     return str(folder), f"{reference} was downloaded to {folder}."
+
+
+def doubtful_reference(references: Iterable[str | None]) -> str | None:
+    """The first one to a place outside object stores, if there is any; "::" chains file systems."""
+    for reference in references:
+        if reference is not None and (
+            not reference.lower().startswith(_OBJECT_STORES) or "::" in reference
+        ):
+            return reference
+    return None
 
 
 def referred_folder(references: Mapping[str, str | None]) -> str | None:
@@ -185,14 +215,14 @@ def _download(artifact: Any, folder: Path) -> None:
 # Runs
 
 
-def _fetch_run(target: WandbTarget, alias: str | None, root: Path) -> Fetched:
+def _fetch_run(target: WandbTarget, alias: str | None, downloads: _Downloads) -> Fetched:
     api = connect(target.base_url)
     with remote_errors(f"The run {target.path}"):
         run = api.run(target.path)
         logged = [item for item in run.logged_artifacts() if item.state == "COMMITTED"]
     capture = _newest(logged, CAPTURE_TYPE, alias)
     if capture is not None:
-        return _capture(capture, run, root)
+        return _capture(capture, run, downloads)
     looked: list[str] = [f"no {CAPTURE_TYPE} artifact" + (f" with alias {alias}" if alias else "")]
     folder = None if alias else _profiler_folder(run, looked)
     if folder is not None:
@@ -204,12 +234,12 @@ def _fetch_run(target: WandbTarget, alias: str | None, root: Path) -> Fetched:
             f"The run {target.path} has {', '.join((*looked, 'no published summary'))}; "
             "name the profile's folder with --profile-dir."
         )
-    return _known_summary(published, run, root)
+    return _known_summary(published, run, downloads)
 
 
-def _known_summary(artifact: Any, run: Any, root: Path) -> Fetched:
+def _known_summary(artifact: Any, run: Any, downloads: _Downloads) -> Fetched:
     """A published summary, with the metadata that it lacks and the run has."""
-    summary = _published(artifact, root)
+    summary = _published(artifact, downloads)
     own = summary.run_metadata.model_dump(exclude_none=True)
     note = (
         f"The run has no profile that can be read here; its summary {_reference(artifact)} is "
@@ -299,6 +329,6 @@ def _text(mapping: Mapping[str, Any], *keys: str) -> str | None:
 def _count(key: str, *mappings: Mapping[str, Any]) -> int | None:
     for mapping in mappings:
         value = mapping.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:
             return int(value)
     return None
