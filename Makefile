@@ -54,6 +54,7 @@ lint: $(DEV_READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_secrets.py
 
 format: $(DEV_READY)
 	$(BIN)/ruff check --fix .

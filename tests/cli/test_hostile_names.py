@@ -1,5 +1,5 @@
-"""Names that would move a cursor, open a tag, turn text around or start a formula: harmless in every
-view, on a terminal too, and unchanged in JSON that goes to a file."""
+"""Names that would move a cursor, open a tag, turn text around or start a formula: harmless in
+every view, on a terminal too, and unchanged in JSON that goes to a file."""
 
 from __future__ import annotations
 

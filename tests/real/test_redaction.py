@@ -79,3 +79,17 @@ def test_masked_files_give_the_same(traces, tmp_path, folder, name, secrets):
     (again,) = redact_capture([copy], tmp_path / "again", redactor)
     assert (again.name, again.read_bytes()) == (copy.name, copy.read_bytes())
     assert redact_summary(after, redactor) == after
+
+
+@pytest.mark.parametrize("folder", [CPU8, V6E, VLLM_BEFORE, GPU_CONV, GPU_GTX, GPU_LEGACY])
+def test_names_of_ops_and_scopes_stay(traces, folder):
+    """Of somebody whose names stand nowhere: only what is private whoever looks at it is masked."""
+    summary = summarize(traces / folder)
+    masked = redact_summary(summary, Redactor(users=("somebody",), hosts=("somewhere",)))
+
+    def names(one: ProfileSummary) -> list[Any]:
+        ops = [(op.name, op.canonical_name, op.tf_op_path, op.hlo_op) for op in one.hot_ops]
+        groups = [(row.canonical_name, row.scope) for row in one.op_groups]
+        return [ops, groups, [region.path for region in one.hierarchical_regions]]
+
+    assert names(masked) == names(summary)

@@ -24,7 +24,7 @@ from marin_profile.cli import run as run_cli
 from marin_profile.pipeline import summarize
 from marin_profile.schema import ProfileSummary, load_summary, parse_summary
 from marin_profile.wandb import artifacts, names, session
-from marin_profile.wandb.download import doubtful_reference, referred_folder
+from marin_profile.wandb.download import climbing_path, doubtful_reference, referred_folder
 from wandb_server import WandbServer
 
 wandb = pytest.importorskip("wandb")
@@ -632,9 +632,17 @@ def test_references_to_object_stores_are_read(store: str) -> None:
         "https://host/a",
         "",
         "memory://a",
-    ]
-    + ["gs://bucket/a::file:///etc", "zip://a::gs://bucket/b.zip", "gs:/etc"],
+        "gs://bucket/a::file:///etc",
+        "zip://a::gs://bucket/b.zip",
+        "gs:/etc",
+    ],
 )
 def test_references_elsewhere_are_doubtful(reference: str) -> None:
     """Also one among many of a sound artifact."""
     assert doubtful_reference(["gs://bucket/a", None, reference]) == reference
+
+
+@pytest.mark.parametrize("path", ["../a", "a/../../b", "/etc/a", "..", "a\\..\\b", "C:\\a", "a\0"])
+def test_paths_that_lead_out_of_an_artifact_are_found(path: str) -> None:
+    assert climbing_path(["plugins/profile/a.xplane.pb", "..a/b..", path]) == path
+    assert climbing_path(["plugins/profile/a.xplane.pb", "..a/b..", "a b/c:d"]) is None

@@ -66,13 +66,13 @@ def _integer(digits: str) -> int | float:
 
 def _odd_number(data: Any, depth: int) -> tuple[Any, ...] | None:
     """The path to a number that is none or out of bounds, and the number."""
-    if depth > DEEPEST:
-        raise ValueError(_TOO_DEEP)
     kind = type(data)
     if kind is float or kind is int:
         is_usual = data == 0 or SMALLEST <= abs(data) <= LARGEST
         return None if is_usual else (data,)
     if kind is dict or kind is list:
+        if depth >= DEEPEST:
+            raise ValueError(_TOO_DEEP)
         for key, value in data.items() if kind is dict else enumerate(data):
             if type(value) is str or value is None:
                 continue

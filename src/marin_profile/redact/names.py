@@ -2,9 +2,12 @@
 
 Contract
 * A mask has as many bytes as what it hides; `text` and `bytes` agree.
-* User and host names are masked as whole words only: letters, digits, "_" and everything beyond
-  ASCII are part of a word. Below `/home`, `/Users` and `/users`, wherever they stand, the next
-  folder is masked, and `/root` where a path starts.
+* User and host names are masked as whole words only, in upper or lower case: letters, digits, "_"
+  and everything beyond ASCII are part of a word. Below `/home`, `/nethome` and `/Users`, wherever
+  they stand and however their slashes are written (`//`, `\\/`, `\\u002f`, `%2f`, backslashes), the
+  next folder is masked, and `/root` where a path starts.
+* Of a domain what follows a host that is known, and that of a known host wherever it stands; e-mail
+  addresses; values of keys, tokens and passwords (`WANDB_API_KEY=...`).
 * Hosts that differ stay different and in order, see `host_masks`.
 * Serialized MLIR in base64 (kernels of Pallas carry file names there) is masked whole.
 """
@@ -19,7 +22,7 @@ import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from marin_profile.capture.formats import host_suffixes
@@ -29,8 +32,15 @@ Raw = bytes
 
 MASK = b"x"
 
-_HOME_PARENTS = (b"/home/", b"/Users/", b"/users/")
-_HOME_NAME = re.compile(rb"""(?:[^\s/"'\\<>:;,|()\[\]{}\x00-\x20\x7f]|\\u[0-9a-fA-F]{4})+""")
+# A slash as JSON and URLs may write it, and that of Windows; several are one.
+_SLASH = rb"(?:/|\\/|\\u002f|%2f|\\){1,4}"
+_HOME_PARENTS = (b"home", b"users")
+_HOME_NAME = (
+    rb"""(?:[^\s/"'\\<>:;,|()\[\]{}=%\x00-\x20\x7f]|=(?!>)|%(?!2f)|\\u(?!002f)[0-9a-f]{4})+"""
+)
+_GENERAL_HOME = re.compile(
+    _SLASH + rb"(?:home|nethome|users)" + _SLASH + rb"(" + _HOME_NAME + rb")", re.IGNORECASE
+)
 _ROOT_HOME = b"/root"
 _BEFORE_A_PATH = re.compile(rb"[\w.)\]\-/\x80-\xff]")
 # "ML\xefR" in base64: how serialized MLIR starts.
@@ -38,6 +48,18 @@ _MLIR = b"TUzv"
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]*")
 _WORD = re.compile(rb"[\w\x80-\xff]")
 _ESCAPES = b"nrtbf"
+_ADDRESS = re.compile(
+    rb"[\w.%+\-\x80-\xff]{0,63}[\w\x80-\xff]@(?:[A-Za-z0-9\-]+\.)+(?!(?:py|cc|cpp|h|so)\b)[A-Za-z]{2,}(?!\w)"
+)
+_SECRET_WORDS = (b"key", b"token", b"secret", b"password")
+# The value has a letter and eight characters or more: `token=128` is a count.
+_SECRET = re.compile(
+    rb"""(?:(?:api|access|secret|private)[_\-]?key|(?:_|\b)(?:token|secret|password))"""
+    rb"""\\?["']?\s?[=:]\s?\\?["']?((?=[^a-z\s"'\\,;&]*[a-z])[\w.+/\-]{8,}=*)""",
+    re.IGNORECASE,
+)
+_DOMAIN = re.compile(rb"(?:\.[A-Za-z0-9\-]+){2,}")
+_SIGNS = re.compile(rb"[^@.\-\"\\]")
 _DIRECT_HOME = re.compile(r"/(?:home|Users|users)/[^/]+$|/root$")
 _SHORTEST_HOME = 4
 
@@ -75,17 +97,23 @@ class Redactor:
 
     def bytes(self, data: Raw) -> Raw:
         """`data` itself if there is nothing to mask."""
-        if not any(needle in data for needle in self.needles):
+        lowered = data.lower()
+        if not any(needle in lowered for needle in self.needles):
             return data
         masked = bytearray(data)
-        for literal, mask in self._home_masks:
-            _replace_words(masked, literal, mask)
-        for at, end in _general_homes(masked):
-            masked[at:end] = MASK * (end - at)
-        for at, end in _mlir(masked):
-            masked[at:end] = MASK * (end - at)
-        for literal, mask in self._word_masks:
-            _replace_words(masked, literal, mask)
+        for home in self._homes:
+            for found in home.finditer(Raw(masked)):
+                for at in range(1, len(found.groups()) + 1):
+                    _hide(masked, found.span(at))
+        for pattern in (_GENERAL_HOME, _SECRET):
+            for found in pattern.finditer(Raw(masked)):
+                _hide(masked, found.span(1))
+        for span in (*_root_homes(masked), *_mlir(masked)):
+            _hide(masked, span)
+        for found in _ADDRESS.finditer(Raw(masked)):
+            masked[slice(*found.span())] = _SIGNS.sub(MASK, found[0])
+        for literal, mask, is_host in self._word_masks:
+            _replace_words(masked, literal, mask, with_domain=is_host)
         return data if masked == data else Raw(masked)
 
     def file_name(self, name: str) -> str:
@@ -96,36 +124,46 @@ class Redactor:
 
     @cached_property
     def needles(self) -> tuple[Raw, ...]:
-        """Where none of these stands there is nothing to mask."""
-        literals = (literal for literal, _ in (*self._home_masks, *self._word_masks))
-        return tuple(dict.fromkeys((*_HOME_PARENTS, _ROOT_HOME, _MLIR, *literals)))
-
-    @cached_property
-    def _home_masks(self) -> tuple[tuple[Raw, Raw], ...]:
-        """Homes that the general rule does not cover; the longest first."""
-        homes = [home for home in self.homes if not _DIRECT_HOME.fullmatch(home)]
-        literals = {literal for home in homes for literal in _spellings(home)}
-        return tuple(
-            (literal, re.sub(rb"[^/]", MASK, literal))
-            for literal in sorted(literals, key=lambda literal: (-len(literal), literal))
-        )
-
-    @cached_property
-    def _word_masks(self) -> tuple[tuple[Raw, Raw], ...]:
-        """Hosts before users, longer ones first."""
-        hosts = {_raw(name): _raw(mask) for name, mask in host_masks(self.hosts).items()}
-        users = {
-            literal: MASK * len(literal) for user in self.users for literal in _spellings(user)
-        }
-        by_length = [
-            sorted(masks.items(), key=lambda item: (-len(item[0]), item[0]))
-            for masks in (hosts, users)
+        """Where none of these stands, in lower case, there is nothing to mask."""
+        literals = [literal for literal, _, _ in self._word_masks]
+        last = [home.rpartition("/")[2] for home in self.homes]
+        folders = [literal.lower() for name in last for literal in _spellings(name)]
+        secrets = [
+            word + sign for word in _SECRET_WORDS for sign in (b"=", b":", b'"', b"'", b"\\")
         ]
-        return tuple(by_length[0] + by_length[1])
+        fixed = (*_HOME_PARENTS, _ROOT_HOME, _MLIR.lower(), b"@", *secrets)
+        return tuple(dict.fromkeys((*fixed, *folders, *literals)))
+
+    @cached_property
+    def _homes(self) -> tuple[re.Pattern[Raw], ...]:
+        """Homes that the general rule does not cover, the longest first; each folder is a group."""
+        homes = [home for home in self.homes if not _DIRECT_HOME.fullmatch(home)]
+        found = []
+        for home in sorted(homes, key=lambda home: (-len(home), home)):
+            folders = [_either(part) for part in home.split("/") if part]
+            path = b"".join(_SLASH + b"(" + one + b")" for one in folders)
+            found.append(re.compile(path + rb"(?![\w\x80-\xff])", re.IGNORECASE))
+        return tuple(found)
+
+    @cached_property
+    def _word_masks(self) -> tuple[tuple[Raw, Raw, bool], ...]:
+        """(word in lower case, mask, is a host): hosts before users, longer ones first."""
+        hosts = {_raw(name).lower(): _raw(mask) for name, mask in host_masks(self.hosts).items()}
+        users = {
+            literal.lower(): MASK * len(literal)
+            for user in self.users
+            for literal in _spellings(user)
+        }
+        return tuple(
+            (literal, mask, masks is hosts)
+            for masks in (hosts, users)
+            for literal, mask in sorted(masks.items(), key=lambda item: (-len(item[0]), item[0]))
+        )
 
 
 def host_masks(hosts: Sequence[str]) -> dict[str, str]:
-    """Each host's name, and its part before the first dot, with its mask of the same length.
+    """Each host's name, its part before the first dot, and its domain (if that has a dot), with a
+    mask of the same length.
 
     A name is masked part by part (parts are of letters, digits and "_"): the n-th part in sorted
     order becomes the n-th letter and then "x". Single characters and a number that ends the first
@@ -145,7 +183,12 @@ def host_masks(hosts: Sequence[str]) -> dict[str, str]:
         ascii_only = _HOST_PART.sub(lambda part: masks.get(part[0], part[0]), name)
         return "".join("x" * len(_raw(c)) if ord(c) > 127 else c for c in ascii_only)
 
-    names = {*hosts, *(label for label in labels.values() if not is_common_word(label))}
+    domains = {host.partition(".")[2] for host in hosts}
+    names = {
+        *hosts,
+        *(label for label in labels.values() if not is_common_word(label)),
+        *(domain for domain in domains if "." in domain),
+    }
     return {name: masked(name) for name in sorted(names)}
 
 
@@ -173,6 +216,11 @@ def _spellings(name: str) -> set[bytes]:
     return {_raw(name), json.dumps(name)[1:-1].encode()}
 
 
+def _either(name: str) -> bytes:
+    """A pattern for the spellings of a name."""
+    return b"|".join(sorted(map(re.escape, _spellings(name))))
+
+
 def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
@@ -198,35 +246,46 @@ def _user_names() -> set[str]:
     return names - {""}
 
 
-def _positions(data: bytearray, needle: bytes) -> Iterator[int]:
+def _hide(data: bytearray, span: tuple[int, int]) -> None:
+    at, end = span
+    data[at:end] = MASK * (end - at)
+
+
+def _positions(data: Raw | bytearray, needle: Raw) -> Iterator[int]:
     at = data.find(needle)
     while at >= 0:
         yield at
         at = data.find(needle, at + len(needle))
 
 
-def _replace_words(data: bytearray, literal: bytes, mask: bytes) -> None:
-    for at in _positions(data, literal):
+def _replace_words(data: bytearray, literal: Raw, mask: Raw, *, with_domain: bool) -> None:
+    for at in _positions(data.lower(), literal):
         end = at + len(literal)
-        starts = literal.startswith(b"/") or not _in_word_before(data, at)
-        if starts and not _WORD.match(data, end):
-            data[at:end] = mask
+        if _in_word_before(data, at) or _WORD.match(data, end):
+            continue
+        data[at:end] = mask
+        domain = _DOMAIN.match(data, end) if with_domain else None
+        if domain and not domain[0].startswith(_file_endings()):
+            data[slice(*domain.span())] = re.sub(rb"[^.\-]", MASK, domain[0])
+
+
+@cache
+def _file_endings() -> tuple[Raw, ...]:
+    """Of the files that are named after hosts."""
+    return tuple(map(_raw, host_suffixes()))
 
 
 def _in_word_before(data: bytearray, at: int) -> bool:
     if at == 0 or not _WORD.match(data, at - 1):
         return False
+    if data[max(0, at - 6) : at].lower() == b"\\u002f":
+        return False
     # In JSON the "n" of an escaped newline is no letter.
     return not (at > 1 and data[at - 2] == ord("\\") and data[at - 1] in _ESCAPES)
 
 
-def _general_homes(data: bytearray) -> list[tuple[int, int]]:
+def _root_homes(data: bytearray) -> list[tuple[int, int]]:
     found = []
-    for parent in _HOME_PARENTS:
-        for at in _positions(data, parent):
-            name = _HOME_NAME.match(data, at + len(parent))
-            if name:
-                found.append(name.span())
     for at in _positions(data, _ROOT_HOME):
         end = at + len(_ROOT_HOME)
         before = at > 0 and _BEFORE_A_PATH.match(data, at - 1)

@@ -62,11 +62,12 @@ def host_names(buffer: Buffer) -> list[str]:
 
 
 def _hits(buffer: Buffer, needles: Sequence[bytes]) -> np.ndarray:
-    """The sorted offsets of all needles; block by block, so that memory stays bounded."""
+    """The sorted offsets of all needles, in upper or lower case; block by block, so that memory
+    stays bounded."""
     overlap = max(map(len, needles)) - 1
     found: list[int] = []
     for begin in range(0, len(buffer), _BLOCK):
-        block = buffer[begin : begin + _BLOCK + overlap].tobytes()
+        block = buffer[begin : begin + _BLOCK + overlap].tobytes().lower()
         for needle in needles:
             at = block.find(needle)
             while 0 <= at < _BLOCK:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marin_profile.base.units import Count, Devices, Microseconds, Ratio, ShareOfOpTime, Steps
-from marin_profile.schema.record import Record
+from marin_profile.schema.record import Record, StepNumber
 
 
 class RunMetadata(Record):
@@ -73,7 +73,7 @@ class Host(Record):
 class StepCompiles(Record):
     """What JAX compiled in one profiled step; `cache_hits`: programs found in its cache instead."""
 
-    step_num: int
+    step_num: StepNumber
     programs: Count
     duration: Microseconds
     cache_hits: Count
@@ -82,7 +82,7 @@ class StepCompiles(Record):
 class WorkBetween(Record):
     """Work of training's loop before a step, after the step before."""
 
-    step_num: int
+    step_num: StepNumber
     duration: Microseconds
 
 

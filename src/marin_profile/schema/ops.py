@@ -111,7 +111,7 @@ class Region(Record):
     """A scope path ("a=>b=>leaf"). Inclusive and exclusive are sums of self time over devices."""
 
     path: str
-    depth: int
+    depth: int = Field(ge=0)
     count: Count
     inclusive_duration: Microseconds
     exclusive_duration: Microseconds

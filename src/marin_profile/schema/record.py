@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -25,6 +25,8 @@ CAPTURE = "capture"
 STEADY = "steady"
 # From the first kept step's start to the last one's: what per-step figures are sums of.
 WHOLE_PERIODS = "whole_periods"
+
+StepNumber = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 
 
 _CONTAINERS = frozenset({dict, list, tuple})

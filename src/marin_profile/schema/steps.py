@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marin_profile.base.units import Count, Microseconds, Share, Steps
-from marin_profile.schema.record import Record
+from marin_profile.schema.record import Record, StepNumber
 
 
 class DurationStats(Record):
@@ -25,7 +25,7 @@ class StepClass(Record):
     count: Count
     fraction_of_steady: Share
     duration_stats: DurationStats
-    representative_step: int | None = None
+    representative_step: StepNumber | None = None
     representative_duration: Microseconds | None = None
     periodicity: Steps | None = None
     period_stats: DurationStats | None = None
@@ -42,8 +42,8 @@ class StepOutlier(Record):
     "unattributed" (`cause_name` is the op that grew most); None: not known. `cause_duration` is
     how much that part grew, on the device that waited least for others."""
 
-    index: int
-    step_num: int | None = None
+    index: StepNumber
+    step_num: StepNumber | None = None
     period: Microseconds
     excess: Microseconds
     cause: str | None = None
@@ -85,8 +85,8 @@ class Step(Record):
     `cut`: the capture holds only a part of the step, which is left out of all statistics and
     windows."""
 
-    index: int
-    step_num: int | None = None
+    index: StepNumber
+    step_num: StepNumber | None = None
     start: Microseconds
     duration: Microseconds | None = None
     critical_path: Microseconds | None = None

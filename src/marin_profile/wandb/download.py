@@ -152,6 +152,12 @@ def _contents(artifact: Any, downloads: _Downloads) -> tuple[str, str]:
     reference = _reference(artifact)
     with remote_errors(f"The artifact {reference}"):
         entries = dict(artifact.manifest.entries)
+        climbing = climbing_path(entries)
+        if climbing is not None:
+            raise BrokenInputError(
+                f"{reference} holds {visible(climbing, 200)}, which leads out of its folder; it is "
+                "not downloaded."
+            )
         references = {path: entry.ref for path, entry in entries.items()}
         doubtful = doubtful_reference(references.values())
         if doubtful is not None and not downloads.trust_references:
@@ -168,6 +174,15 @@ def _contents(artifact: Any, downloads: _Downloads) -> tuple[str, str]:
             return str(folder), f"{reference} was downloaded before: {folder}."
         _download(artifact, folder)
     return str(folder), f"{reference} was downloaded to {folder}."
+
+
+def climbing_path(paths: Iterable[str]) -> str | None:
+    """The first path that leads out of a folder it is put in, if there is any."""
+    for path in paths:
+        parts = path.replace("\\", "/").split("/")
+        if ".." in parts or parts[0] == "" or ":" in parts[0] or "\0" in path:
+            return path
+    return None
 
 
 def doubtful_reference(references: Iterable[str | None]) -> str | None:
