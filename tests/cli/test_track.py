@@ -168,7 +168,7 @@ def test_the_history_gives_the_noise_floor_and_takes_the_capture(
     assert notes[0] == f"note: {found['sentence']}"
     assert notes[1] == (
         f"note: {history}, line 4 (the last; its writer was stopped) is left out: it is torn or "
-        "damaged, not JSON."
+        "damaged, not JSON (line 1, column 2)."
     )
     assert notes[2] == (
         "note: The noise floor is 0.1 % from run to run, that of the mean 0.1 %, by 3 repeats of "

@@ -176,7 +176,7 @@ def test_the_verb(call: Callable[..., tuple[int, str, str]], tmp_path: Path) -> 
         append(str(target), one)
     target.write_bytes(target.read_bytes() + b"{")
     torn = f"{target}, line 11 (the last; its writer was stopped)"
-    problem = f"{torn} is left out: it is torn or damaged, not JSON."
+    problem = f"{torn} is left out: it is torn or damaged, not JSON (line 1, column 2)."
     history = findings_of(History(SHIFTED.records, (problem,)))
     expected = (0, render_text(history, tail=3), f"note: {problem}\n")
     assert call("history", "--history", target, "--tail", "3") == expected
