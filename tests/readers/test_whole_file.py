@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,13 @@ def test_a_stream_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(whole_file, "LARGEST_FILE", 1000)
     with pytest.raises(BrokenInputError, match="does not end after 1,000 bytes"):
         read_whole(open("/dev/zero", "rb"), path="/dev/zero")  # noqa: SIM115
+
+
+def test_an_empty_file_takes_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"")
+    tracemalloc.start()
+    with (tmp_path / "x").open("rb") as stream:
+        assert len(read_whole(stream, path="x")) == 0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000

@@ -43,12 +43,15 @@ def _read(stream: BinaryIO, path: str) -> NDArray[np.uint8]:
     is_plain = isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
     size = os.fstat(stream.fileno()).st_size - stream.tell() if is_plain else 0
     if size <= 0:
-        content = stream.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            raise BrokenInputError(
-                f"{path} does not end after {LARGEST_FILE:,} bytes, which is as large as a "
-                "protobuf can be; name the .xplane.pb of a capture."
-            )
+        # In blocks: one read of so many bytes would ask for the memory first.
+        content = bytearray()
+        while block := stream.read(_BLOCK):
+            content += block
+            if len(content) > LARGEST_FILE:
+                raise BrokenInputError(
+                    f"{path} does not end after {LARGEST_FILE:,} bytes, which is as large as a "
+                    "protobuf can be; name the .xplane.pb of a capture."
+                )
         return np.frombuffer(content, np.uint8)
     whole = np.empty(size, np.uint8)
     view = memoryview(whole.data)
