@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -61,8 +62,18 @@ def train(out: Path, num_steps: int, profiler: ProfilerConfig | None) -> list[in
     return seen
 
 
+def wait_for_checkpoint(out: Path) -> None:
+    """Levanter writes the last checkpoint beside what follows the training."""
+    last_possible = time.monotonic() + PATIENCE
+    while not list(out.glob(f"checkpoints/run/step-{STEPS - 1}/metadata.json")):
+        if time.monotonic() > last_possible:
+            sys.exit("no checkpoint of the last step")
+        time.sleep(0.05)
+
+
 def main(out: Path) -> None:
     train(out, STEPS, None)
+    wait_for_checkpoint(out)
     log: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: log.append(record.getMessage())

@@ -104,6 +104,32 @@ def test_the_wider_interval_counts() -> None:
     assert close.standard_error < math.sqrt(3)
 
 
+def test_too_few_steps_do_not_hide_what_captures_show() -> None:
+    sides = ([1.0, 2.0, 3.0], [5.0, 7.0, 9.0])
+    wide = ([Variance(9.0, 2.0)] * 3, [Variance(9.0, 2.0)] * 3)
+    assert combine(sides, wide).error_from == "steps"
+    change = combine(sides, wide, few_steps=True)
+    assert (change.error_from, change.standard_error) == (
+        "captures",
+        pytest.approx(math.sqrt(5 / 3)),
+    )
+    assert combine(sides, wide, design="pairs", few_steps=True).error_from == "pairs"
+    # A noise floor tells what runs do, not what these windows of few steps do.
+    one = ([Variance(9.0, 2.0)], [Variance(9.0, 2.0)])
+    assert combine(([1.0], [5.0]), one, NoiseFloor(9, 0.1), few_steps=True).error_from == "steps"
+
+
+def test_a_clear_change_shows_in_windows_of_six_steps_that_drift() -> None:
+    """What 18 CPU steps a side took: each capture slows down or speeds up as it goes."""
+    before = [[74, 77, 92, 104, 108, 116], [72, 74, 79, 92, 106, 116], [73, 76, 92, 94, 104, 110]]
+    after = [[560, 570, 580, 588, 600, 613], [613, 602, 590, 580, 571, 568], [571, 580, 590] * 2]
+    sides = [[StepSeries.of(np.array(one) * 1000.0) for one in side] for side in (before, after)]
+    change = change_of_steps(sides[0], sides[1])
+    for each in (change.mean, change.typical):
+        assert each.error_from == "captures"
+        assert each.estimate - each.certain_half_width > math.log(5)
+
+
 def test_where_neither_is_known_the_interval_is_infinite() -> None:
     change = captures([1.0], [2.0], within=math.nan)
     assert math.isinf(change.standard_error)

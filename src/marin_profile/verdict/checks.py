@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from marin_profile.verdict.estimate import ChangeEstimate, Design, StepChange, combine
+from marin_profile.verdict.estimate import ChangeEstimate, Design, StepChange, are_few, combine
 from marin_profile.verdict.inputs import CaptureSeries
 from marin_profile.verdict.model import (
     Check,
@@ -31,6 +31,7 @@ from marin_profile.verdict.rules import (
     other_result,
     step_result,
 )
+from marin_profile.verdict.series import Variance
 from marin_profile.verdict.student import Floats
 
 DECIMALS = 6
@@ -133,7 +134,19 @@ def _decile(
     lengths = [[one.lengths.lengths for one in side] for side in sides]
     values = [[log_quantile(one, probability) for one in side] for side in lengths]
     variances = [[log_quantile_variance(one, probability, phi) for one in side] for side in lengths]
-    return combine((values[0], values[1]), (variances[0], variances[1]), noise, design=design)
+    return _combined((values[0], values[1]), (variances[0], variances[1]), noise, design=design)
+
+
+def _combined(
+    values: tuple[list[float], list[float]],
+    variances: tuple[list[Variance], list[Variance]],
+    noise: NoiseFloor | None,
+    *,
+    design: Design,
+) -> ChangeEstimate:
+    """Of variances whose degrees of freedom are the independent steps of a capture."""
+    few_steps = any(are_few(one.degrees_of_freedom) for side in variances for one in side)
+    return combine(values, variances, noise, design=design, few_steps=few_steps)
 
 
 def _device_time_check(
@@ -150,7 +163,7 @@ def _device_time_check(
         return Check(check=name, result=NOT_JUDGED, unit="us", threshold=threshold, reason=reason)
     values = [[float(one.mean()) for one in side] for side in known]
     variances = [[mean_variance(one) for one in side] for side in known]
-    change = combine((values[0], values[1]), (variances[0], variances[1]), design=design)
+    change = _combined((values[0], values[1]), (variances[0], variances[1]), None, design=design)
     bounds = as_difference(change).rounded(DECIMALS)
     return _row(name, other_result(bounds, threshold), "us", threshold, bounds, change, _itself)
 

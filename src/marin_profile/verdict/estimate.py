@@ -7,6 +7,8 @@ Contract
   and from captures against captures: each side's own variance (Welch 1947), with a noise floor
   pooled with it, unless the captures spread more than the floor allows; or, of captures taken in
   turn, the variance of the differences of pairs, in which a drift common to both cancels.
+* Where a capture holds too few independent steps to show how they are correlated, what captures of
+  both sides (or pairs) show stands alone: they differ by their steps' noise as well.
 * Where neither is known the interval is infinite, never narrow.
 * `drifts`: the steps of the captures remember longer than a few steps; then the error from the
   steps stands on the slowest waves alone, and what it says is not to be relied on.
@@ -41,7 +43,7 @@ DRIFT_CHANCE = 0.01
 HIDDEN_STEPS = 12
 # Shorter series cannot show how long they remember.
 LEAST_DRIFT_STEPS = 24
-# With fewer independent steps a capture, how correlated they are is not known either.
+# With fewer independent steps a capture, how correlated they are is not known.
 LEAST_INDEPENDENT = 3.3
 # The chance of spreads as unlike as a side's and the floor's, from which on they are not pooled.
 UNLIKE_CHANCE = 0.05
@@ -119,6 +121,7 @@ def change_of_steps(
     alone = min(len(before), len(after)) == 1
     drifts = alone and _drifts(cores, phi)
     strays = stray_rate(captures)
+    few_steps = any(are_few(memory.independent_steps(phi, len(one.core))) for one in captures)
     split = len(before)
 
     def combined(
@@ -129,6 +132,7 @@ def change_of_steps(
             (variances[:split], variances[split:]),
             floor,
             design=design,
+            few_steps=few_steps,
         )
 
     return StepChange(
@@ -157,7 +161,7 @@ def _drifts(residuals: Sequence[Floats], phi: float) -> bool:
     """Whether the slowest waves hold more than steps of this phi give them, or too few independent
     steps are left."""
     residuals = [one for one in residuals if len(one) >= LEAST_DRIFT_STEPS]
-    if any(memory.independent_steps(phi, len(one)) < LEAST_INDEPENDENT for one in residuals):
+    if any(are_few(memory.independent_steps(phi, len(one))) for one in residuals):
         return True
     slow = expected = 0.0
     for one in residuals:
@@ -170,14 +174,21 @@ def _drifts(residuals: Sequence[Floats], phi: float) -> bool:
     return f_tail(slow / expected, waves, sum(map(len, residuals))) < DRIFT_CHANCE
 
 
+def are_few(independent_steps: float) -> bool:
+    """Whether a capture of so many cannot show how correlated they are."""
+    return independent_steps < LEAST_INDEPENDENT
+
+
 def combine(
     values: tuple[Sequence[float], Sequence[float]],
     variances: tuple[Sequence[Variance], Sequence[Variance]],
     noise: NoiseFloor | None = None,
     *,
     design: Design = CAPTURES,
+    few_steps: bool = False,
 ) -> ChangeEstimate:
-    """One value and one variance (of the value, from its steps) for each capture of each side."""
+    """One value and one variance (of the value, from its steps) for each capture of each side.
+    `few_steps`: too few to know those variances, see `are_few`."""
     before, after = (math.fsum(side) / len(side) for side in values)
     within = summed(
         [
@@ -191,7 +202,8 @@ def combine(
     between = _between(values, noise) if design == CAPTURES else _of_pairs(values)
     chosen: Variance = within
     error_from: ErrorFrom = STEPS
-    if between is not None and not _width(between) < _width(within):
+    measured = design != CAPTURES or min(map(len, values)) > 1
+    if between is not None and ((few_steps and measured) or not _width(between) < _width(within)):
         chosen, error_from = between, CAPTURES if design == CAPTURES else PAIRS
     error = math.inf if math.isnan(chosen.value) else math.sqrt(chosen.value)
     return ChangeEstimate(before, after, error, chosen.degrees_of_freedom, error_from, design)
