@@ -4,9 +4,8 @@ VENV ?= .venv
 # Sample profiles for the tests that want real ones, and the reference tables beside them.
 TRACES ?= ../shared/traces
 REFERENCE ?= ../shared/reference
-PYTEST_ARGS ?= -n 2 --dist loadgroup -m "not long"
-# One after the other: some of them are timed.
-LONG_PYTEST_ARGS ?= -m long
+# A file's tests share its fixtures, some of them trainings: one worker runs them, in order.
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 SAMPLE ?= 50
 MINUTES ?= 5
@@ -36,10 +35,11 @@ demo: $(DEMO_READY)
 install: $(DEV_READY)
 
 test: $(DEV_READY)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not long"
 
 test-long: $(DEV_READY)
-	$(BIN)/python -m pytest $(LONG_PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "long and not timed"
+	$(BIN)/python -m pytest -m "long and timed"
 
 # Whether the tests notice a changed numeric core: mutants of each module, drawn with a seed.
 mutants: $(DEV_READY)

@@ -211,6 +211,14 @@ def run_cells() -> Iterator[Cell]:
         Steps(25, strays=0.04, slower=3.0),
     ):
         yield same(model, captures=(4, 4), spread=(0.01, 0.01))
+    # Windows too short to show how steps are correlated.
+    for model in (
+        Steps(6),
+        Steps(6, 0.2, phi=0.9),
+        Steps(6, strays=0.04, slower=3.0),
+        Steps(8, 0.2, "trend"),
+    ):
+        yield same(model, captures=(3, 3), spread=(0.01, 0.01), changes=(0.0, 1.0))
 
 
 TABLES = {

@@ -1,10 +1,8 @@
-"""Fixtures shared by all tests: where the real profiles lie, and what is run once for many."""
+"""Fixtures shared by all tests: where the real profiles lie."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,22 +39,3 @@ def traces() -> Path:
 @pytest.fixture(scope="session")
 def reference() -> Path:
     return _folder("MARIN_PROFILE_REFERENCE")
-
-
-@pytest.fixture(scope="session")
-def once(tmp_path_factory) -> Callable[[str, Callable[[Path], None]], Path]:
-    """`once(name, make)`: a folder that `make` has filled, in this worker or in another one."""
-    base = tmp_path_factory.getbasetemp()
-    if base.name.startswith("popen-"):  # a worker's own, below the folder of all workers
-        base = base.parent
-
-    def folder_of(name: str, make: Callable[[Path], None]) -> Path:
-        folder = base / name
-        with open(base / f"{name}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not folder.exists():
-                folder.mkdir()
-                make(folder)
-        return folder
-
-    return folder_of

@@ -49,8 +49,6 @@ needs_summarize = pytest.mark.skipif(
     importlib.util.find_spec("marin_profile.pipeline") is None,
     reason="this checkout cannot summarise yet",
 )
-# All scenarios share one child: one worker must run them.
-pytestmark = pytest.mark.xdist_group("levanter")
 
 
 def train(out: Path, *names: str) -> subprocess.CompletedProcess[str]:
@@ -59,8 +57,10 @@ def train(out: Path, *names: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def out(once) -> Path:
-    return once("trainings", train_all)
+def out(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("trainings")
+    train_all(folder)
+    return folder
 
 
 def train_all(folder: Path) -> None:

@@ -44,7 +44,7 @@ REST = (
 DISK = ("disk-tracing", "disk-settling", "disk-ingesting")
 STATUS = {"raise": 1, "term": -15, "kill": -9}
 
-pytestmark = [needs_levanter, pytest.mark.xdist_group("levanter-faults")]
+pytestmark = needs_levanter
 
 
 def run(folder: Path, *names: str, disk: bool = False) -> None:
@@ -67,13 +67,17 @@ def run(folder: Path, *names: str, disk: bool = False) -> None:
 
 
 @pytest.fixture(scope="module")
-def core(once) -> Path:
-    return once("faults", lambda folder: run(folder, *CORE))
+def core(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("faults")
+    run(folder, *CORE)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def rest(once) -> Path:
-    return once("more-faults", lambda folder: run(folder, *REST, "profiler-planned"))
+def rest(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("more-faults")
+    run(folder, *REST, "profiler-planned")
+    return folder
 
 
 def holds(out: Path, name: str) -> None:

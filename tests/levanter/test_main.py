@@ -33,8 +33,9 @@ OTHERS = (
 
 
 @pytest.fixture(scope="module")
-def told(once) -> dict:
-    folder = once("mains", ask)
+def told(tmp_path_factory) -> dict:
+    folder = tmp_path_factory.mktemp("mains")
+    ask(folder)
     return json.loads((folder / "told.json").read_text())
 
 

@@ -14,8 +14,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "real_change.py"
 pytestmark = [
     needs_levanter,
     pytest.mark.long,
-    # Its trainings are timed: one worker must hold them.
-    pytest.mark.xdist_group("levanter-real-change"),
+    pytest.mark.timed,
 ]
 
 

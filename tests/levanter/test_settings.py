@@ -177,8 +177,9 @@ REFUSED = {
 
 
 @pytest.fixture(scope="module")
-def parsed(once) -> dict:
-    folder = once("settings", parse_all)
+def parsed(tmp_path_factory) -> dict:
+    folder = tmp_path_factory.mktemp("settings")
+    parse_all(folder)
     return json.loads((folder / "results.json").read_text())
 
 
@@ -196,7 +197,6 @@ def parse_all(folder: Path) -> None:
 
 @needs_levanter
 @pytest.mark.slow
-@pytest.mark.xdist_group("levanter-settings")
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_what_levanter_accepts_works(parsed, name):
     assert "refused" not in parsed[name]
@@ -206,7 +206,6 @@ def test_what_levanter_accepts_works(parsed, name):
 
 @needs_levanter
 @pytest.mark.slow
-@pytest.mark.xdist_group("levanter-settings")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_is_refused_in_one_sentence(parsed, name):
     said = parsed[name]["refused"]
@@ -216,7 +215,6 @@ def test_what_cannot_be_is_refused_in_one_sentence(parsed, name):
 
 @needs_levanter
 @pytest.mark.slow
-@pytest.mark.xdist_group("levanter-settings")
 def test_a_window_before_the_first_hook_is_refused_before_training(parsed):
     """The two lines of Levanter differ."""
     assert parsed["first hook"] in (

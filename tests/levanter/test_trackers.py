@@ -18,7 +18,6 @@ from wandb_server import Artifact, WandbServer
 pytestmark = [
     needs_levanter,
     pytest.mark.skipif(importlib.util.find_spec("wandb") is None, reason="wandb is not installed"),
-    pytest.mark.xdist_group("levanter-trackers"),
 ]
 CHILD = Path(__file__).with_name("all_trackers.py")
 LONG_ID = "a-sweep-" + "x" * 120

@@ -27,15 +27,14 @@ OLDER_FLAGS = (
 pytestmark = [
     needs_levanter,
     pytest.mark.slow,
-    # Its trainings run beside each other: one worker must hold them.
-    pytest.mark.xdist_group("levanter-train-lm"),
 ]
 
 
 @pytest.fixture(scope="module")
-def runs(once) -> dict[str, tuple[Path, str]]:
+def runs(tmp_path_factory) -> dict[str, tuple[Path, str]]:
     """Per kind of flags, the run's folder and what the training printed."""
-    folder = once("train_lm", train_both)
+    folder = tmp_path_factory.mktemp("train_lm")
+    train_both(folder)
     return {
         name: (folder / "runs" / name, (folder / f"{name}.log").read_text())
         for name in ("today", "older")

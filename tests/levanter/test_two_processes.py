@@ -132,10 +132,6 @@ def test_processes_with_disks_of_their_own_meet_in_a_shared_place(tmp_path, name
     assert len(summarize(f"local://{tmp_path}/bucket/run/profiler").hosts) == 2
 
 
-# They look at two trainings that one worker runs.
-on_demand = pytest.mark.xdist_group("two-processes-on-demand")
-
-
 @pytest.fixture(scope="module")
 def touched(tmp_path_factory) -> Path:
     """A capture after a slow step and one on demand, agreed on through JAX's service, then one
@@ -149,7 +145,6 @@ def begun(result: dict) -> list[str]:
     return [line for line in result["log"] if line.startswith("INFO profiling ")]
 
 
-@on_demand
 @needs_levanter
 @pytest.mark.parametrize("name", ["touched", "touched_folder"])
 def test_on_demand_both_capture_the_same_steps(touched, name):
@@ -173,7 +168,6 @@ def test_on_demand_both_capture_the_same_steps(touched, name):
     assert not [*touched.rglob(".agreement")]
 
 
-@on_demand
 @needs_levanter
 def test_after_slow_steps_both_capture_the_same_steps_and_no_more_than_allowed(touched):
     """Both see each slow step, as they wait for one another; `max_anomalies` is 1."""

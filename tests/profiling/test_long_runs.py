@@ -9,13 +9,14 @@ import pytest
 
 from patience import PATIENCE
 
-pytestmark = pytest.mark.xdist_group("long-runs")
 SCRIPT = Path(__file__).with_name("long_runs.py")
 
 
 @pytest.fixture(scope="module")
-def out(once) -> Path:
-    return once("long_runs", run_all)
+def out(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("long_runs")
+    run_all(folder)
+    return folder
 
 
 def run_all(folder: Path) -> None:

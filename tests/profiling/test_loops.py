@@ -50,7 +50,6 @@ with profile_window(f"{folder}/asynchronous"):
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed"),
-    pytest.mark.xdist_group("levanter-loops"),
 ]
 
 
@@ -66,8 +65,9 @@ class Loop:
 
 
 @pytest.fixture(scope="module")
-def loop(once) -> Loop:
-    folder = once("loops", run)
+def loop(tmp_path_factory) -> Loop:
+    folder = tmp_path_factory.mktemp("loops")
+    run(folder)
     printed = (folder / "stdout").read_text().splitlines()
     return Loop(folder, printed, (folder / "stderr").read_text())
 

@@ -18,7 +18,6 @@ PRODUCTS = 3  # matrix products in each step of the loops
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed"),
-    pytest.mark.xdist_group("stepper"),
 ]
 
 
@@ -38,8 +37,9 @@ class Loops:
 
 
 @pytest.fixture(scope="module")
-def loops(once) -> Loops:
-    folder = once("stepper", run)
+def loops(tmp_path_factory) -> Loops:
+    folder = tmp_path_factory.mktemp("stepper")
+    run(folder)
     return Loops(folder, json.loads((folder / "results.json").read_text()))
 
 

@@ -15,6 +15,8 @@ from real.captures import summarize
 MAKE_REFACTOR = Path(__file__).parents[1] / "make_refactor.py"
 CAPTURES = 4
 
+pytestmark = [pytest.mark.long, pytest.mark.timed]
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory) -> Comparison:
@@ -28,7 +30,6 @@ def found(tmp_path_factory) -> Comparison:
     return compare(sides["before"], sides["after"], top_k=1000)
 
 
-@pytest.mark.long
 def test_scopes_are_followed(found):
     assert [(one.before, one.after) for one in found.attribution.renames] == [
         ("jit(train_step)", "jit(train_step_v2)"),
@@ -40,7 +41,6 @@ def test_scopes_are_followed(found):
     )
 
 
-@pytest.mark.long
 def test_the_recomputation_stands_first_and_most_else_is_noise(found):
     """Ops that one side only has are what recomputing adds and saves. Of some forty that both have,
     two or three save less for the backward pass and are told; on a busy machine a few more are."""

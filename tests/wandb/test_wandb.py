@@ -28,8 +28,6 @@ from marin_profile.wandb.download import climbing_path, doubtful_reference, refe
 from wandb_server import WandbServer
 
 wandb = pytest.importorskip("wandb")
-# One worker: the SDK's service process and login belong to the process.
-pytestmark = pytest.mark.xdist_group("wandb")
 
 CONFIG = {
     "trainer": {"mesh": {"axes": {"model": 2, "data": -1}}, "log_dir": "/nowhere/at/all"},

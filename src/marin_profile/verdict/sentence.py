@@ -106,7 +106,7 @@ def _standing(row: Check) -> str:
     if row.result == WARN:
         return f"certain, but not beyond {threshold}"
     if row.interval is not None and row.interval[0] > row.threshold:
-        return f"beyond {threshold}, but not as certainly as a failure takes (99.5 %)"
+        return f"beyond {threshold}, but not as certainly as a failure takes"
     return f"which neither shows nor rules out a slowdown beyond {threshold}"
 
 
