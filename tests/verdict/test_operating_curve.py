@@ -134,5 +134,5 @@ def test_every_table_has_cells() -> None:
         "no change": 76,
         "small changes": 36,
         "another mix of slow steps": 48,
-        "several captures": 13,
+        "several captures": 17,
     }
