@@ -74,9 +74,9 @@ ADDITIONS = (
     Addition(
         "a rule for what to try next",
         "a function with its threshold, and its line in `RULES`",
-        "`uneven-steps`",
-        r"uneven-steps|\bSTEP_SPREAD\b",
-        ("analysis/advice.py",),
+        "`recompute`",
+        r"ops\.recompute|def recompute\(f",
+        ("analysis/advice/ops.py", "analysis/advice/__init__.py"),
     ),
     Addition(
         "a section of the report",

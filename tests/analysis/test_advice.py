@@ -5,7 +5,14 @@ import dataclasses
 import pytest
 
 from builders_xspace import Space, summary_of
-from marin_profile.analysis.advice import CauseOfSlowSteps, Findings, Gaps, candidates
+from marin_profile.analysis.advice import (
+    CauseOfSlowSteps,
+    Findings,
+    Gaps,
+    HostIdle,
+    TopRegion,
+    candidates,
+)
 
 CALM = Findings(
     window="steady",
@@ -13,14 +20,19 @@ CALM = Findings(
     exposed_wait=0.0,
     straggler=None,
     worst_collective=None,
+    worst_collective_scope="",
     host_transfer=0.0,
     worst_transfer=None,
     device_wait=0.0,
     worst_wait=None,
     idle=0.0,
+    partly_idle=0.0,
+    host_idle=(),
+    launches_per_step=None,
+    most_launched=(),
+    reads_per_step=None,
     most_delayed=None,
-    top_op=None,
-    top_op_bound_by=None,
+    top_region=None,
     long_op=None,
     recompute=0.0,
     step_median_us=100.0,
@@ -44,10 +56,14 @@ def test_nothing_to_say():
     ("changes", "expected"),
     [
         (
-            {"exposed_communication": 0.15, "worst_collective": ("all-reduce", 0.15, 0.0)},
+            {"exposed_communication": 0.1, "worst_collective": ("all-reduce", 0.1, 0.0)},
             ["exposed-communication"],
         ),
-        ({"exposed_communication": 0.1499, "worst_collective": ("all-reduce", 0.1, 0.0)}, []),
+        ({"exposed_communication": 0.0999, "worst_collective": ("all-reduce", 0.1, 0.0)}, []),
+        ({"exposed_wait": 0.1}, ["uneven-arrival"]),
+        ({"exposed_wait": 0.0999}, []),
+        ({"exposed_wait": 0.1, "straggler": ("d", 0.02)}, ["straggler"]),
+        ({"exposed_wait": 0.1, "straggler": ("d", 0.0199)}, []),
         (
             {"host_transfer": 0.1, "worst_transfer": ("device_to_host", 0.1)},
             ["exposed-host-transfer"],
@@ -59,17 +75,23 @@ def test_nothing_to_say():
         ({"device_wait": 0.0999, "worst_wait": ("on_chip", "copy-done.1", 0.0999)}, []),
         ({"idle": 0.2}, ["idle-devices"]),
         ({"idle": 0.19}, []),
-        ({"most_delayed": Gaps("fusion", 0.05, 0.01, 7)}, ["gap-before-op"]),
-        ({"most_delayed": Gaps("fusion", 0.0499, 0.01, 7)}, []),
-        ({"most_delayed": Gaps("fusion", 0.06, 0.03, 2)}, ["gap-before-op"]),
-        ({"most_delayed": Gaps("fusion", 0.06, 0.031, 1000)}, ["one-long-gap"]),
-        ({"most_delayed": Gaps("fusion", 0.06, 0.06, 1)}, ["one-long-gap"]),
+        ({"idle": 0.3, "partly_idle": 0.11}, []),
+        ({"idle": 0.2, "partly_idle": 0.2}, ["devices-idle-apart"]),
+        ({"most_delayed": Gaps("fusion", 0.05, 0.01, 7), "idle": 0.05}, ["gap-before-op"]),
+        ({"most_delayed": Gaps("fusion", 0.0499, 0.01, 7), "idle": 0.06}, []),
+        ({"most_delayed": Gaps("fusion", 0.06, 0.01, 7), "idle": 0.0499}, []),
+        ({"most_delayed": Gaps("fusion", 0.06, 0.03, 2), "idle": 0.06}, ["gap-before-op"]),
+        ({"most_delayed": Gaps("fusion", 0.06, 0.031, 1000), "idle": 0.06}, ["one-long-gap"]),
+        ({"most_delayed": Gaps("fusion", 0.06, 0.06, 1), "idle": 0.06}, ["one-long-gap"]),
         ({"most_delayed": Gaps("fusion", 0.3, 0.1, 7), "idle": 0.3}, ["idle-devices"]),
-        ({"top_op": ("fusion.1", "a/b", 0.3)}, ["dominant-op"]),
-        ({"top_op": ("k", "", 0.9), "long_op": ("k", 2)}, ["op-longer-than-steps"]),
-        ({"top_op": ("k", "", 0.9), "long_op": ("k", 1)}, ["dominant-op"]),
-        ({"top_op": ("k", "", 0.9), "long_op": ("other", 30)}, ["dominant-op"]),
-        ({"recompute": 0.15}, ["recompute"]),
+        ({"top_region": TopRegion("a/b", "fusion.1", 0.1, None)}, ["dominant-region"]),
+        ({"top_region": TopRegion("a/b", "fusion.1", 0.0999, None)}, []),
+        ({"top_region": TopRegion("", "fusion.1", 0.1, None)}, ["dominant-op"]),
+        ({"long_op": ("k", 2, 0.3)}, ["op-longer-than-steps"]),
+        ({"long_op": ("k", 1, 0.9)}, []),
+        ({"long_op": ("k", 30, 0.29)}, []),
+        ({"recompute": 0.05}, ["recompute"]),
+        ({"recompute": 0.0499}, []),
         ({"step_p90_us": 140.0}, ["uneven-steps"]),
         ({"step_p90_us": 140.0, "kept_steps": 1}, []),
         ({"step_median_us": None, "step_p90_us": None}, []),
@@ -164,6 +186,117 @@ def test_the_largest_share_comes_first():
     assert found == ["exposed-communication", "recompute", "idle-devices"]
 
 
+def test_waits_that_nobody_causes_come_last():
+    found = ids(exposed_wait=0.5, recompute=0.06, idle=0.3, partly_idle=0.3)
+    assert found == ["recompute", "uneven-arrival", "devices-idle-apart"]
+
+
+def test_no_more_is_claimed_than_there_is():
+    """0.5 of idle time with a cause, then 0.4 of collectives; 0.1 is left of what recomputes."""
+    found = candidates(
+        dataclasses.replace(
+            CALM,
+            idle=0.5,
+            host_idle=(HostIdle("host_event", "load", "inside", 0.5, 3),),
+            exposed_communication=0.4,
+            worst_collective=("all-reduce", 0.4, 0.0),
+            recompute=0.3,
+        )
+    )
+    assert [(one.id, pytest.approx(one.share)) for one in found] == [
+        ("host-event", 0.5),
+        ("exposed-communication", 0.4),
+        ("recompute", 0.1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "identity", "title"),
+    [
+        ("compile", "step", "compile-in-window", "Compile step before the loop, once"),
+        ("host_event", "load_batch", "host-event", "Wait less for load_batch"),
+        ("python_frame", "$a.py:3 f", "host-event", "Wait less for a.py:3 f"),
+        (
+            "untraced",
+            "",
+            "untraced-python",
+            "Find the Python code between the step markers that keeps the devices waiting",
+        ),
+        ("dispatch", "", "dispatch-bound", "Launch fewer, larger programs"),
+        ("device_read", "np.asarray", "device-reads", "Read values from the devices less often"),
+        ("device_write", "put", "device-writes", "Put batches on the devices ahead of time"),
+    ],
+)
+def test_causes_of_idle_time(kind, name, identity, title):
+    def told(share: float) -> list[tuple[str, str, str]]:
+        cause = HostIdle(kind, name, "between", share, 12, (), 12, 12)
+        found = candidates(dataclasses.replace(CALM, idle=share, host_idle=(cause,)))
+        return [(one.id, one.title, one.certainty) for one in found]
+
+    assert told(0.05) == [(identity, title, "known")]
+    assert told(0.0499) == []
+
+
+def test_a_cause_in_some_steps_names_them():
+    """Every fifth step is recurring, one of twelve is not."""
+
+    def evidence(**changes) -> str:
+        cause = dataclasses.replace(
+            HostIdle("host_event", "save", "inside", 0.4, 5, (4, 9, 14, 19, 24), 5, 24, 5),
+            **changes,
+        )
+        (found,) = candidates(dataclasses.replace(CALM, idle=0.4, host_idle=(cause,)))
+        return found.evidence[1]
+
+    assert evidence() == "in 5 of 24 steps (4, 9, 14, 19, 24), every 5 steps"
+    one_off = {"steps": (7,), "step_count": 1, "every": None}
+    assert evidence(**one_off) == "in 1 of 24 steps (7), one-off"
+    most = {"steps": tuple(range(13)), "step_count": 13, "every": None}
+    assert evidence(**most) == "in 13 of 24 steps (0, 1, 2, 3, 4, 5, 6, 7, ...)"
+    assert evidence(steps=(), step_count=24, every=None) == "in 24 of 24 steps"
+
+
+@pytest.mark.parametrize("kind", ["on_device", "device_wait"])
+def test_idle_time_between_ops_and_in_waits_is_nothing_that_the_host_does(kind):
+    cause = HostIdle(kind, "", "inside", 0.3, 0)
+    assert ids(idle=0.3, host_idle=(cause,)) == ["idle-devices"]
+
+
+def test_few_launches_are_late_not_too_many():
+    cause = HostIdle("dispatch", "", "inside", 0.1, 12, (), 12, 12)
+    busy = {"idle": 0.1, "host_idle": (cause,)}
+    assert ids(launches_per_step=4.9, **busy) == ["dispatch-late"]
+    assert ids(launches_per_step=5.0, **busy) == ["dispatch-bound"]
+    few = dataclasses.replace(cause, count=4, periods=0)
+    assert ids(idle=0.1, host_idle=(few,)) == ["dispatch-late"]
+
+
+def test_many_reads_are_one_finding_with_the_launches_that_they_hold_up():
+    causes = (
+        HostIdle("dispatch", "", "inside", 0.06, 70),
+        HostIdle("device_read", "np.asarray", "inside", 0.03, 400),
+    )
+    busy = {"idle": 0.5, "partly_idle": 0.4, "host_idle": causes}
+    (found,) = candidates(dataclasses.replace(CALM, reads_per_step=20.0, **busy))
+    assert (found.id, found.share) == ("device-reads", pytest.approx(0.49))
+    assert found.certainty == "at most"
+    assert ids(reads_per_step=19.9, **busy) == ["dispatch-bound", "devices-idle-apart"]
+
+
+def test_slow_steps_that_run_another_program_name_it():
+    slow = (CauseOfSlowSteps("program jit_eval", 4, 20.0, "program", "jit_eval", 4),)
+    (found,) = candidates(dataclasses.replace(CALM, step_mean_us=125.0, slow_steps=slow))
+    assert found.title == "Run jit_eval less often, or apart from the steps"
+    assert found.evidence[1] == "program jit_eval: 4 steps, every 4 steps, 20.0 us of the mean step"
+    assert found.certainty == "known"
+
+
+def test_slow_steps_with_a_cause_on_the_host_are_told_once():
+    cause = HostIdle("compile", "step", "inside", 0.17, 1, (3,), 1, 12)
+    found = ids(step_mean_us=125.0, idle=0.2, host_idle=(cause,))
+    assert found == ["compile-in-window"]
+
+
 def test_evidence_holds_the_numbers():
     (found,) = candidates(
         dataclasses.replace(
@@ -186,7 +319,7 @@ def test_the_wait_for_a_straggler_is_its_own_finding():
         exposed_wait=0.35,
         straggler=("host-1", 0.3),
     )
-    straggler, communication = candidates(late)
+    straggler, communication = candidates(late)  # 5 % of waits that nobody causes are too few
     assert (straggler.id, straggler.title) == ("straggler", "Find out why host-1 arrives late")
     assert straggler.share == 0.3
     assert straggler.evidence == (
@@ -194,16 +327,4 @@ def test_the_wait_for_a_straggler_is_its_own_finding():
         "all waits for the last to arrive: 35.0 %",
     )
     assert communication.id == "exposed-communication"
-    assert communication.evidence[-1] == "not included: the wait for host-1, 30.0 %"
-
-
-def test_waits_without_a_straggler_are_evidence():
-    (found,) = candidates(
-        dataclasses.replace(
-            CALM,
-            exposed_communication=0.4,
-            worst_collective=("all-reduce", 0.4, 0.0),
-            exposed_wait=0.25,
-        )
-    )
-    assert found.evidence[-1] == "of which waiting for the last to arrive: 25.0 %"
+    assert communication.evidence[-1] == ("not included: waiting for the last to arrive, 35.0 %")

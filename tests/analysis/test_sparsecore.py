@@ -77,7 +77,7 @@ def test_idle_sparse_cores_are_in_no_gap_advice_or_average():
     assert "idle" not in told
     assert "delays" not in told
     # Of 171 ms on the TensorCore.
-    assert "fusion.1: 31.6 % of op time" in told
+    assert "fusion.1: 31.6 % of device time" in told
 
 
 def test_the_wait_for_the_sparse_core_comes_first():

@@ -8,7 +8,7 @@ import pytest
 
 from builders_xspace import Space, summarize_spaces
 from marin_profile.analysis import advice
-from marin_profile.analysis.advice import Findings, Gaps
+from marin_profile.analysis.advice import Findings, Gaps, TopRegion
 
 ALL_4 = "replica_groups={{0,1,2,3}}"
 ALL_REDUCE = f"%all-reduce.3 = f32[1024]{{0}} all-reduce(f32[1024]{{0}} %p), {ALL_4}"
@@ -67,7 +67,7 @@ def findings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *spaces: Space)
 
 def test_every_figure_by_hand(tmp_path, monkeypatch):
     """Windows are 3000 us on each of four devices; op time is 880 us of each step and device."""
-    window, op_time = 4 * 3_000, 4 * 3 * 880
+    window = 4 * 3_000
     found = findings_of(tmp_path, monkeypatch, job())
     # In a step three devices wait 100 us; the all-reduce itself takes 40 us on each.
     assert found == Findings(
@@ -76,19 +76,25 @@ def test_every_figure_by_hand(tmp_path, monkeypatch):
         exposed_wait=3 * 3 * 100 / window,
         straggler=("host-0 /device:TPU:3", 3 * 3 * 100 / window),
         worst_collective=("all-reduce", pytest.approx(3 * 4 * 40 / window), 0.0),
+        worst_collective_scope="",
         host_transfer=3 * 4 * 60 / window,
         worst_transfer=("host_to_device", 3 * 4 * 60 / window),
         device_wait=3 * 4 * 20 / window,
         worst_wait=("on_chip", "copy-done.6", 3 * 4 * 20 / window),
         idle=3 * 4 * 120 / window,
+        # The file holds no event of the host.
+        partly_idle=0.0,
+        host_idle=(),
+        launches_per_step=None,
+        most_launched=(),
+        reads_per_step=None,
         most_delayed=Gaps(
             before="add.7", share=3 * 4 * 120 / window, longest=4 * 120 / window, count=12
         ),
         # In all of the capture dot.2 takes longer: in the first step 2,300 us on TPU:3.
-        top_op=("fusion.1", "jit(train)/mlp/mul", 3 * 4 * 300 / op_time),
-        top_op_bound_by=None,
-        long_op=("dot.2", 2),
-        recompute=3 * (3 * 200 + 300) / op_time,
+        top_region=TopRegion("jit(train)/mlp/mul", "fusion.1", 3 * 4 * 300 / window, None),
+        long_op=("dot.2", 2, 2_300 / 3_000),
+        recompute=3 * (3 * 200 + 300) / window,
         step_median_us=1_000.0,
         step_mean_us=1_000.0,
         step_p90_us=1_000.0,
@@ -128,5 +134,5 @@ def test_without_a_straggler_all_exposed_communication_counts(tmp_path, monkeypa
     assert found.most_delayed.before == "ncclDevKernel_AllReduce_Sum"
     assert (found.most_delayed.share, found.most_delayed.count) == (2 * 20 / window, 2)
     assert (found.host_transfer, found.worst_transfer, found.worst_wait) == (0.0, None, None)
-    assert found.top_op == ("gemm", "", 2 * 40 / (2 * 90))
+    assert found.top_region == TopRegion("", "gemm", 2 * 40 / window, None)
     assert (found.step_median_us, found.step_mean_us, found.kept_steps) == (100.0, 100.0, 1)

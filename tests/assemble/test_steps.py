@@ -116,7 +116,8 @@ def test_advice_gives_the_mean_and_the_cause(tmp_path):
     [found] = [one for one in summary.optimization_candidates if one.candidate_id == "uneven-steps"]
     assert found.evidence == [
         "step period: typical (median) 4000.0 us, mean 4666.7 us, p90 4000.0 us over 60 steps",
-        "host event save_checkpoint before fusion.1: 5 steps, 666.7 us of the mean step",
+        "host event save_checkpoint before fusion.1: 5 steps, every 12 steps, "
+        "666.7 us of the mean step",
     ]
 
 

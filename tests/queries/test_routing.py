@@ -78,6 +78,14 @@ QUESTIONS = {
         "worst 4 kernels",
         "Give me the ops with the highest exclusive time",
     ],
+    "host_activity": [
+        "What does the host do while the devices are idle?",
+        "why are the devices idle?",
+        "what was compiled?",
+        "how many launches from python?",
+        "host activity",
+        "how long does the loader take",
+    ],
     "transfers": [
         "How fast are host transfers?",
         "how fast is the host offload",

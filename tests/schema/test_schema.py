@@ -100,6 +100,8 @@ def test_what_was_read_with_an_unknown_field_can_be_used() -> None:
 NAMES_NOT_QUANTITIES = {
     ("StepCompiles", "step_num"),
     ("WorkBetween", "step_num"),
+    ("Compilation", "step"),
+    ("HostCause", "steps"),
     ("OutlierCause", "steps"),
     ("StepOutlier", "index"),
     ("StepOutlier", "step_num"),

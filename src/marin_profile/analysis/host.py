@@ -19,6 +19,7 @@ from marin_profile.analysis.collectives.instances import HostCollectives, HostIn
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
+from marin_profile.analysis.host_account import HostAccount, host_account
 from marin_profile.analysis.ledger import DeviceIntervals, Ledger
 from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.planes import SPARSECORE
@@ -69,7 +70,8 @@ class HostPart:
     their position. has_hlo: whether the file holds HLO protos.
     machine: the same for processes of one machine; origin: when the first event began, as (epoch
     ns, ps), and step_begin: (d, n) when each step began on each device after that, event clock.
-    executions, launches: by program name, see `program_runs`."""
+    executions, launches: by program name, see `program_runs`. account_of_idle: see
+    `host_account`."""
 
     host: str
     source_format: str
@@ -111,6 +113,7 @@ class HostPart:
     first_op: int = 0
     executions: Mapping[str, int] = field(default_factory=dict)
     launches: Mapping[str, int] = field(default_factory=dict)
+    account_of_idle: HostAccount | None = None
 
 
 def analyse_host(
@@ -210,6 +213,7 @@ def analyse_host(
         first_op=min((int(device.start.min()) for device in found.devices), default=0),
         executions=executions_by_name(found),
         launches=launches_by_name(timeline),
+        account_of_idle=host_account(found, steps, first, clock),
     )
 
 

@@ -158,7 +158,7 @@ def _facts(op: Op, module: Module, stream: str | None) -> OpFacts:
         line_name=stream or "",
         is_kernel=stream is not None,
     )
-    scope, pass_name = _scope(op, instruction)
+    scope, pass_name = _scope(op, instruction, module)
     return OpFacts(
         name=op.name,
         canonical=canonical_name(op.name),
@@ -190,13 +190,32 @@ def _costs(op: Op, op_class: OpClass, instruction: HloInstruction | None, module
     return costs_of(op, instruction if is_compute else None, module)
 
 
-def _scope(op: Op, instruction: HloInstruction | None) -> tuple[tuple[str, ...], str]:
+def _scope(
+    op: Op, instruction: HloInstruction | None, module: Module
+) -> tuple[tuple[str, ...], str]:
+    """A fusion's is that of the product in it, which is what takes the time, not of its root."""
     hints = [*op.scope_hints, instruction.op_name if instruction else ""]
-    for hint in hints:
+    for hint in (*_scopes_of_products(instruction, module), *hints):
         parsed = parse_scope(hint)
         if parsed:
             return parsed
     return (), OTHER
+
+
+def _scopes_of_products(instruction: HloInstruction | None, module: Module) -> list[str]:
+    """Of the dots and convolutions that a fusion holds, the first."""
+    inner = [
+        module.get(name)
+        for computation in (instruction.called if instruction else ())
+        for name in computation.instructions
+    ]
+    return [
+        one.op_name
+        for one in inner
+        if one is not None
+        and one.op_name
+        and (one.contracting is not None or one.convolution is not None)
+    ][:1]
 
 
 _OPERAND = re.compile(r"%([\w.\-]+)")

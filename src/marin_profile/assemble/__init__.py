@@ -28,6 +28,7 @@ from marin_profile.assemble.communication import (
 from marin_profile.assemble.context import CaptureFacts, Context, SourceFile
 from marin_profile.assemble.coverage import coverage_section, warnings_section
 from marin_profile.assemble.findings import advice_section
+from marin_profile.assemble.host import host_activity
 from marin_profile.assemble.identity import (
     capture_section,
     digest,
@@ -120,6 +121,7 @@ def assemble(
         straggler_hosts=late[1],
         roofline=roofline,
         hosts=hosts_section(context, facts),
+        host_activity=host_activity(context),
         coverage=coverage,
         capture=capture_section(parts, facts, profiling),
         list_basis={
@@ -127,6 +129,7 @@ def assemble(
             "roofline": schema.WHOLE_PERIODS if context.in_periods else schema.CAPTURE,
             "time_breakdown": breakdown.basis or schema.CAPTURE,
             "optimization_candidates": context.window,
+            "host_activity": schema.WHOLE_PERIODS if context.in_periods else schema.CAPTURE,
             "stragglers": context.window,
             "straggler_hosts": context.window,
         },

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from marin_profile import schema
 from marin_profile.analysis import advice
+from marin_profile.analysis.host import HostPart
+from marin_profile.analysis.host_account import HostAccount, HostCause
 from marin_profile.analysis.ledger import HOST_KINDS, WAIT_KINDS
+from marin_profile.analysis.ops import OpTotals
+from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import op_rate
-from marin_profile.assemble.context import Context
+from marin_profile.analysis.steps.classes import periodicity
+from marin_profile.assemble.context import Context, us
+from marin_profile.assemble.host import step_name, steps_of
 from marin_profile.events.classify import GROUP_COMPUTE
-from marin_profile.events.scopes import RECOMPUTE
+from marin_profile.events.scopes import COMBINED, RECOMPUTE
+
+_DIGITS = re.compile(r"[0-9]+")
 
 
 def advice_section(
@@ -28,6 +37,11 @@ def advice_section(
             rationale=candidate.rationale,
             evidence=[*candidate.evidence],
             suggestions=[*candidate.suggestions],
+            ceiling_share=candidate.share,
+            ceiling_per_step=(
+                None if step_time.mean_period is None else candidate.share * step_time.mean_period
+            ),
+            certainty=candidate.certainty,
         )
         for candidate in advice.candidates(_findings(context, step_time, coverage, late))
     ]
@@ -41,10 +55,10 @@ def _findings(
 ) -> advice.Findings:
     ledgers = [context.headline(device) for device in context.main_devices]
     window = sum(ledger.end - ledger.start for ledger in ledgers) or 1
-    op_time = sum(map(context.op_time, context.main_ops)) or 1
     for_stragglers = _wait_for_stragglers(context, late[0])
+    waits = context.collectives.exposed_wait
     exposed = {
-        kind: value - for_stragglers.get(kind, 0)
+        kind: max(0, value - waits.get(kind, 0))
         for kind, value in _summed(ledger.exposed_by_kind for ledger in ledgers).items()
     }
     overlapped = _summed(ledger.overlapped_by_kind for ledger in ledgers)
@@ -56,17 +70,13 @@ def _findings(
         {kind: value for kind, value in transfers.items() if kind in WAIT_KINDS and value}
     )
     computing = [op for op in context.main_ops if op.facts.group == GROUP_COMPUTE]
-    top = min(computing, key=lambda op: (-context.op_time(op), op.rank), default=None)
     gaps = [gap for gap in context.gaps if not gap.is_noise]
     gap = min(gaps, key=lambda gap: (-context.gap_time(gap), gap.payload), default=None)
     recomputed = [op for op in context.main_ops if op.facts.pass_name == RECOMPUTE]
     period = step_time.period or schema.DurationStats(count=0)
     return advice.Findings(
         window=context.window,
-        exposed_communication=(
-            sum(ledger.exposed_communication for ledger in ledgers) - sum(for_stragglers.values())
-        )
-        / window,
+        exposed_communication=sum(exposed.values()) / window,
         exposed_wait=sum(context.collectives.exposed_wait.values()) / window,
         straggler=(
             (", ".join(names), sum(for_stragglers.values()) / window)
@@ -76,6 +86,7 @@ def _findings(
         worst_collective=None
         if worst is None
         else (worst[0], worst[1] / window, overlapped.get(worst[0], 0) / window),
+        worst_collective_scope="" if worst is None else _scope_of(context, worst[0]),
         host_transfer=sum(ledger.host for ledger in ledgers) / window,
         worst_transfer=None if transfer is None else (transfer[0], transfer[1] / window),
         device_wait=sum(ledger.waits for ledger in ledgers) / window,
@@ -83,6 +94,11 @@ def _findings(
         if wait is None
         else (wait[0], _largest_op(context, wait[0]), wait[1] / window),
         idle=sum(ledger.idle for ledger in ledgers) / window,
+        partly_idle=_partly_idle(context),
+        host_idle=_host_idle(context),
+        launches_per_step=_per_step(context, "launches"),
+        most_launched=_most_launched(context),
+        reads_per_step=_per_step(context, "reads"),
         most_delayed=None
         if gap is None
         else advice.Gaps(
@@ -91,12 +107,9 @@ def _findings(
             longest=context.gap_longest(gap) / window,
             count=context.gap_count(gap),
         ),
-        top_op=None
-        if top is None
-        else (top.facts.name, top.facts.scope_path, context.op_time(top) / op_time),
-        top_op_bound_by=None if top is None else op_rate(top, context.peaks).bound_by,
-        long_op=(long_op.name, long_op.steps) if (long_op := step_time.long_op) else None,
-        recompute=sum(map(context.op_time, recomputed)) / op_time,
+        top_region=_top_region(context, computing, window),
+        long_op=_long_op(context, step_time.long_op, window),
+        recompute=sum(map(context.op_time, recomputed)) / window,
         step_median_us=period.median,
         step_mean_us=step_time.mean_period,
         step_p90_us=period.p90,
@@ -104,6 +117,125 @@ def _findings(
         kept_steps=period.count,
         hlo_attributed=coverage.hlo_attributed_share,
     )
+
+
+def _scope_of(context: Context, kind: str) -> str:
+    """Of the collectives of this kind, the scope that costs most: numbered layers are one ("*");
+    "" for what XLA combined from several."""
+    times: Counter[str] = Counter()
+    for op in context.main_ops:
+        if op.facts.kind == kind:
+            combined = COMBINED in op.facts.scope
+            times["" if combined else _DIGITS.sub("*", op.facts.scope_path)] += context.op_time(op)
+    largest = _largest(times)
+    return "" if largest is None else largest[0]
+
+
+def _top_region(
+    context: Context, computing: Sequence[OpTotals], window: int
+) -> advice.TopRegion | None:
+    """Of what is not recomputed: from the whole to its largest part again and again, as long as
+    that holds most of it; where no part of the program does, the largest op."""
+    ops = [op for op in computing if op.facts.pass_name != RECOMPUTE]
+    top = min(ops, key=lambda op: (-context.op_time(op), op.rank), default=None)
+    if top is None:
+        return None
+    path: tuple[str, ...] = ()
+    held = sum(map(context.op_time, ops))
+    while True:
+        parts: Counter[str] = Counter()
+        for op in ops:
+            if len(op.facts.scope) > len(path):
+                parts[op.facts.scope[len(path)]] += context.op_time(op)
+        largest = _largest(parts)
+        if largest is None or largest[1] < advice.MOST_OF_REGION * held:
+            break
+        path, held = (*path, largest[0]), largest[1]
+        ops = [op for op in ops if op.facts.scope[: len(path)] == path]
+    if len(path) < 2:
+        path, held = (), context.op_time(top)
+    else:
+        top = min(ops, key=lambda op: (-context.op_time(op), op.rank))
+    bound_by = op_rate(top, context.peaks).bound_by
+    return advice.TopRegion("/".join(path), top.facts.name, held / window, bound_by)
+
+
+def _long_op(
+    context: Context, long_op: schema.LongOp | None, window: int
+) -> tuple[str, int, float] | None:
+    if long_op is None:
+        return None
+    each = us(window) / len(context.main_devices)
+    return long_op.name, long_op.steps, min(1.0, long_op.duration / each)
+
+
+def _accounts(context: Context) -> list[tuple[HostPart, HostAccount]]:
+    accounts = [(part, part.account_of_idle) for part in context.parts]
+    return [(part, account) for part, account in accounts if account is not None]
+
+
+def _partly_idle(context: Context) -> float:
+    """Of device time in the accounts' windows."""
+    accounts = _accounts(context)
+    whole = sum(
+        account.length * sum(device.kind != SPARSECORE for device in part.devices)
+        for part, account in accounts
+    )
+    return sum(account.some_idle for _, account in accounts) / whole if whole else 0.0
+
+
+def _host_idle(context: Context) -> tuple[advice.HostIdle, ...]:
+    """By kind and name, over all hosts that have an account; shares of the hosts' windows. The
+    steps are those of the host that it costs most."""
+    accounts = _accounts(context)
+    whole = sum(account.length for _, account in accounts) or 1
+    rows: dict[tuple[str, str], list[tuple[HostPart, HostAccount, list[HostCause]]]] = {}
+    for part, account in accounts:
+        own: dict[tuple[str, str], list[HostCause]] = {}
+        for row in account.causes:
+            own.setdefault((row.kind, row.name), []).append(row)
+        for key, causes in own.items():
+            rows.setdefault(key, []).append((part, account, causes))
+    found = []
+    for (kind, name), members in sorted(rows.items()):
+        part, account, causes = max(members, key=lambda one: sum(row.idle for row in one[2]))
+        touched = steps_of(causes)
+        periods = len(account.steps)
+        place = max(causes, key=lambda row: row.idle).inside
+        found.append(
+            advice.HostIdle(
+                kind=kind,
+                name=name,
+                place="" if place is None else "inside" if place else "between",
+                share=sum(row.idle for _, _, own_rows in members for row in own_rows) / whole,
+                count=causes[0].count,
+                steps=(
+                    tuple(step_name(part, account.steps[at]) for at in touched)
+                    if len(touched) < periods
+                    else ()
+                ),
+                step_count=len(touched),
+                periods=periods,
+                every=periodicity(touched, periods) if len(touched) < periods else None,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.share, one.kind, one.name)))
+
+
+def _per_step(context: Context, what: str) -> float | None:
+    """Launches or reads a step on one host, the mean over hosts."""
+    accounts = [account for _, account in _accounts(context) if account.steps]
+    periods = sum(len(account.steps) for account in accounts)
+    if not periods:
+        return None
+    if what == "reads":
+        return sum(account.reads for account in accounts) / periods
+    return sum(count for account in accounts for _, count in account.launches) / periods
+
+
+def _most_launched(context: Context) -> tuple[str, ...]:
+    accounts = _accounts(context)
+    return tuple(name for name, _ in accounts[0][1].launches[:3]) if accounts else ()
 
 
 def _largest_op(context: Context, kind: str) -> str:
@@ -125,7 +257,14 @@ def _slow_steps(cause: schema.OutlierCause) -> advice.CauseOfSlowSteps:
     kind = (cause.cause or "cause not known").replace("_", " ")
     name = f" {cause.cause_name}" if cause.cause_name else ""
     before = f" before {cause.before_op}" if cause.before_op else ""
-    return advice.CauseOfSlowSteps(f"{kind}{name}{before}", cause.count, cause.excess_per_period)
+    return advice.CauseOfSlowSteps(
+        cause=f"{kind}{name}{before}",
+        count=cause.count,
+        excess_us=cause.excess_per_period,
+        kind=cause.cause or "",
+        name=cause.cause_name or "",
+        every=cause.periodicity,
+    )
 
 
 def _summed(maps: Iterable[Mapping[str, int]]) -> dict[str, int]:

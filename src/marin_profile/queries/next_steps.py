@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marin_profile.base.units import Microseconds, Share
 from marin_profile.facts.device_time import NOT_STATED, headline_window
 from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
@@ -14,6 +15,9 @@ class CandidateRow(Row, frozen=True, kw_only=True):
     rationale: str
     evidence: list[str]
     suggestions: list[str]
+    ceiling_per_step: Microseconds | None = None
+    ceiling_share: Share | None = None
+    certainty: str | None = None
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer:

@@ -24,6 +24,7 @@ from marin_profile.base.text import (
 )
 from marin_profile.queries.bound_by import device_time_parts
 from marin_profile.reports.headline import headline
+from marin_profile.reports.markdown_host import host_activity
 from marin_profile.reports.markdown_lists import (
     collectives,
     families,
@@ -36,10 +37,18 @@ from marin_profile.reports.markdown_lists import (
     transfers,
 )
 from marin_profile.reports.markdown_time import ledger, steps
-from marin_profile.schema import EPOCH_UTC, Host, ProfileSummary, Profiling, Roofline
+from marin_profile.schema import (
+    EPOCH_UTC,
+    Host,
+    OptimizationCandidate,
+    ProfileSummary,
+    Profiling,
+    Roofline,
+)
 
 MOST_HOSTS = 16
 MOST_WARNINGS = 20
+FIRST = 3
 ROOFLINE_ROWS = 5  # of a kind: regions and families have tables of their own
 
 
@@ -51,6 +60,7 @@ def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
         ("Coverage and warnings", _coverage),
         ("Steps", steps),
         ("Device time", ledger),
+        ("Idle time and the host", host_activity),
         ("Regions", regions),
         ("Top ops", top_ops),
         ("Op families", families),
@@ -62,12 +72,37 @@ def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
         ("Roofline", _roofline),
         ("What to try next", _advice),
     ]
-    lines = ["# Profile report", "", prose(headline(summary), None), ""]
+    lines = ["# Profile report", "", prose(headline(summary), None), "", *_first(summary)]
     for title, render in sections:
         body = render(summary, top_k)
         if body:
             lines += [f"## {title}", "", *body, ""]
     return "\n".join(lines)
+
+
+def _first(summary: ProfileSummary) -> list[str]:
+    """What to try first, in a line each."""
+    rows = [
+        f"{at}. {prose(one.title, 200)}: {_saves(one)}{prose(one.evidence[-1], 200)}"
+        for at, one in enumerate(summary.optimization_candidates[:FIRST], 1)
+        if one.evidence
+    ]
+    return ["What to try first, and what it saves:", "", *rows, ""] if rows else []
+
+
+def _saves(one: OptimizationCandidate) -> str:
+    ceiling = _ceiling(one)
+    return f"{ceiling}; " if ceiling else ""
+
+
+def _ceiling(one: OptimizationCandidate) -> str:
+    """Nothing in summaries of older tools, and where there is nothing to save."""
+    if not one.ceiling_share:
+        return ""
+    saved = f"{share(one.ceiling_share)} of device time"
+    if one.ceiling_per_step is not None:
+        saved = f"{duration(one.ceiling_per_step)} a step ({share(one.ceiling_share)})"
+    return saved if one.certainty == "known" else f"at most {saved}"
 
 
 def _run(summary: ProfileSummary, top_k: int) -> list[str]:
@@ -245,7 +280,8 @@ def _advice(summary: ProfileSummary, top_k: int) -> list[str]:
             *([""] if lines else []),
             f"### {prose(one.title, 200)}",
             "",
-            prose(one.rationale),
+            prose(one.rationale)
+            + (f" It can save {ceiling}." if (ceiling := _ceiling(one)) else ""),
         ]
         for title, items in (("Evidence", one.evidence), ("Suggestions", one.suggestions)):
             if items:

@@ -34,6 +34,7 @@ from marin_profile.schema.communication import (
 from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.files import LARGEST_SUMMARY, load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
+from marin_profile.schema.host import Compilation, HostActivity, HostCause, Launched
 from marin_profile.schema.ops import (
     REMAINDER,
     HotOp,
@@ -77,13 +78,17 @@ __all__ = [
     "CaptureDetails",
     "Collective",
     "CommunicationOp",
+    "Compilation",
     "Coverage",
     "DeviceLedger",
     "DurationStats",
     "GapBeforeOp",
     "GapRegionContext",
     "Host",
+    "HostActivity",
+    "HostCause",
     "HotOp",
+    "Launched",
     "LongOp",
     "OpGroup",
     "OptimizationCandidate",

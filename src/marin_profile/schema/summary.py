@@ -24,6 +24,7 @@ from marin_profile.schema.communication import (
 )
 from marin_profile.schema.device_time import DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
+from marin_profile.schema.host import HostActivity
 from marin_profile.schema.ops import HotOp, OpGroup, Program, Region, Roofline, SemanticFamily
 from marin_profile.schema.record import EPOCH_UTC, SCHEMA_VERSION, Record
 from marin_profile.schema.steps import StepTime
@@ -60,6 +61,7 @@ class ProfileSummary(Record):
     straggler_hosts: list[StragglerHost] = []
     roofline: Roofline | None = None
     hosts: list[Host] = []
+    host_activity: list[HostActivity] = []
     memory: dict[str, Any] | None = None
     coverage: Coverage | None = None
     capture: CaptureDetails | None = None

@@ -84,6 +84,21 @@ def test_more_executions_in_one_marker_than_in_another_are_no_order():
     assert any("cannot be tied to device work" in doubt for doubt in series.doubts)
 
 
+def test_what_the_first_marker_finds_queued_was_launched_before_the_capture():
+    """Three executions are still queued when the capture begins: one runs before the first marker,
+    two after it. Of the three between the first two markers the last is the first marker's."""
+    space = Space()
+    tpu, host = space.tpu(0), space.host()
+    for number in range(5):
+        host.marker(number, 100 * MS * (number + 1), 2 * MS)
+    for at in (40, 127, 139, 150, 219, 290 + 10, 400, 500):
+        tpu.module("jit_step(7)", at * MS, 10 * MS).op("fusion", at * MS, 10 * MS)
+    series = steps(space)
+    assert (series.source, list(series.numbers)) == ("annotation", [0, 1, 2, 3, 4])
+    # Times count from the first event, at 40 ms.
+    assert ms(series.start + 40 * MS * US) == [[150, 219, 300, 400, 500]]
+
+
 def test_a_multiple_of_the_markers_is_tied_in_order():
     """Dispatch is over before the work begins: 3 markers within 30 us, 6 executions later."""
     space = Space()

@@ -235,9 +235,13 @@ def _executions_per_marker(start: Int64s, markers: Int64s) -> tuple[int, int]:
 
 
 def _between_markers(start: Int64s, markers: Int64s) -> tuple[int, int]:
-    """The same, of executions between each marker and the next."""
+    """The same, of executions between each marker and the next. What runs first after the first
+    marker may be left of what was launched before the capture."""
     before = int(np.searchsorted(start, markers[0]))
     counts = np.diff(np.searchsorted(start, markers))
+    if len(counts) > 2 and counts[0] > counts[1]:
+        before += int(counts[0] - counts[1])
+        counts[0] = counts[1]
     each = int(counts.min())
     after = len(start) - before - int(counts.sum())
     if each and not np.ptp(counts) and after <= each:

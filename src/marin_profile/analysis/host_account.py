@@ -1,0 +1,375 @@
+"""Why all devices of a host idle at once: that time, split over what the host did then.
+
+Contract
+* The account covers whole periods of the kept steps, else the whole capture, on the event clock.
+  Idle is what no main device works in; the rows sum to it exactly, and so do the steps' parts.
+* Time inside an execution (between its first and its last op on some device) is the devices' own:
+  ON_DEVICE. Else it is what the main thread did, the one of the step markers, or without markers
+  the one that launched most: COMPILE, from the start of the call that compiles to the end of
+  compiling, with tracing and lowering; else the outermost event that is no Python frame; else the
+  outermost frame; else UNTRACED. Events that hold a whole marker (or step) tell nothing of it.
+* Markers only tell inside from between them.
+* Where the clocks of host and devices contradict each other, or no thread of the host is known,
+  there is no account. Times are picoseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marin_profile.analysis.clocks import ClockCheck
+from marin_profile.analysis.device_ops import HostDevices
+from marin_profile.analysis.steps.annotations import find_markers
+from marin_profile.analysis.steps.series import StepSeries
+from marin_profile.base.columns import counts_of, extent_by, unique_pairs
+from marin_profile.base.intervals import Intervals
+from marin_profile.events.host_events import (
+    COMPILE,
+    DISPATCH,
+    FRAME,
+    READ,
+    kind_of_host_event,
+    launched_function,
+)
+from marin_profile.events.timeline import Int64s, Timeline
+
+ON_DEVICE: Final = "on_device"
+UNTRACED: Final = "untraced"
+_NONE = -1
+
+
+@dataclass(frozen=True)
+class HostCause:
+    """Idle time of one cause. kind: ON_DEVICE, UNTRACED, or what the event is (see `host_events`);
+    inside: within a step marker, None without markers. per_step: the part of each step's period.
+    count: events that begin in the window, 0 for ON_DEVICE and UNTRACED. DISPATCH has no name."""
+
+    kind: str
+    name: str
+    inside: bool | None
+    idle: int
+    per_step: tuple[int, ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class Compile:
+    """One compilation: the function ("" if unknown), its time with tracing and lowering, and the
+    position of the step in whose period it began (None: the account has no steps)."""
+
+    function: str
+    duration: int
+    step: int | None
+
+
+@dataclass(frozen=True)
+class HostAccount:
+    """See the module docstring. steps: the positions of the steps of `per_step`, none where the
+    account covers the whole capture; length: of its window; some_idle: over all devices, idle while
+    another one works; reads, launches: of the main thread in the window, launches by function."""
+
+    steps: tuple[int, ...]
+    length: int
+    idle: int
+    some_idle: int
+    causes: tuple[HostCause, ...]
+    compiles: tuple[Compile, ...]
+    reads: int
+    launches: tuple[tuple[str, int], ...]
+
+
+def host_account(
+    host: HostDevices, steps: StepSeries, first: int, clock: ClockCheck
+) -> HostAccount | None:
+    """`first`: the position of the first kept step."""
+    if not clock.agrees or not host.main:
+        return None
+    thread = _main_thread(host)
+    if thread is None:
+        return None
+    edges = _period_edges(host, steps, first)
+    kept = tuple(range(first, steps.count - 1))
+    if edges is None:
+        starts = [int(device.event_start.min()) for device in host.main]
+        ends = [int(device.event_end.max()) for device in host.main]
+        edges, kept = np.array([min(starts), max(ends)], np.int64), ()
+    return _account(host, kept, edges, thread)
+
+
+def _period_edges(host: HostDevices, steps: StepSeries, first: int) -> Int64s | None:
+    """Where the steps from `first` on begin, the earliest on any device; event clock. None where
+    there is no whole period."""
+    if first >= steps.whole.stop or steps.count - first < 2:
+        return None
+    edges = np.full(steps.count - first, np.iinfo(np.int64).max)
+    for device, boundary, present in zip(host.main, steps.boundary, steps.present, strict=True):
+        own = device.to_event_clock(boundary[first:])
+        edges = np.where(present[first:], np.minimum(edges, own), edges)
+    return edges if (np.diff(edges) > 0).all() else None
+
+
+# --- the main thread ---
+
+
+@dataclass(frozen=True)
+class _Thread:
+    """Events of one line that last, in order of their start and the longest first; and the step
+    markers on it."""
+
+    op: Int64s
+    start: Int64s
+    end: Int64s
+    markers: Intervals
+
+    def only(self, chosen: NDArray[np.bool_] | Int64s) -> _Thread:
+        return _Thread(self.op[chosen], self.start[chosen], self.end[chosen], self.markers)
+
+    @property
+    def outermost(self) -> _Thread:
+        """Without the events that lie in another one."""
+        if not len(self.op):
+            return self
+        reached = np.maximum.accumulate(self.end)
+        return self.only(np.concatenate(([True], self.start[1:] >= reached[:-1])))
+
+    def without_holders(self, starts: Int64s, ends: Int64s) -> _Thread:
+        """Without the events that hold one of the intervals, which are in order, as a whole."""
+        following = np.searchsorted(starts, self.start)
+        holds = np.append(ends, np.iinfo(np.int64).max)[following] <= self.end
+        return self.only(~holds)
+
+
+def _main_thread(host: HostDevices) -> _Thread | None:
+    timeline = host.timeline
+    annotations = find_markers(timeline)
+    markers = Intervals.empty()
+    if annotations and not annotations[0].is_lone:
+        spans = annotations[0].spans
+        line = int(np.argmax(np.bincount(spans.line)))
+        own = spans.line == line
+        markers = Intervals.union_of(spans.start[own], spans.end[own])
+    else:
+        launching = _launching_line(host)
+        if launching is None:
+            return None
+        line = launching
+    rows = timeline.rows_of(timeline.lines[line])
+    is_marker, _ = timeline.step_num.find(rows)
+    rows = rows[~is_marker & (timeline.duration[rows] > 0)]
+    rows = rows[np.lexsort((-timeline.duration[rows], timeline.start[rows]))]
+    start = timeline.start[rows]
+    return _Thread(
+        timeline.op[rows].astype(np.int64), start, start + timeline.duration[rows], markers
+    )
+
+
+def _launching_line(host: HostDevices) -> int | None:
+    """The line with most calls of jitted functions, else with most launches."""
+    timeline = host.timeline
+    calls = [at for at, op in enumerate(timeline.ops) if launched_function(op.name) is not None]
+    rows = np.flatnonzero(np.isin(timeline.op, calls)) if calls else np.zeros(0, np.int64)
+    if not len(rows):
+        launches = np.union1d(timeline.run_id.rows, timeline.correlation_id.rows)
+        rows = host.host_rows(launches)
+    return int(np.argmax(np.bincount(timeline.line[rows]))) if len(rows) else None
+
+
+# --- causes ---
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Disjoint intervals in order, and the cause of each: an index into the keys."""
+
+    start: Int64s
+    end: Int64s
+    cause: Int64s
+
+    def at(self, points: Int64s) -> Int64s:
+        """The cause of the interval that holds each point, else _NONE."""
+        if not len(self.start):
+            return np.full(len(points), _NONE, np.int64)
+        place = np.searchsorted(self.start, points, side="right") - 1
+        last = np.maximum(place, 0)
+        return np.where((place >= 0) & (points < self.end[last]), self.cause[last], _NONE)
+
+
+class _Causes:
+    """Numbers for causes, by kind and name; 0 is UNTRACED, 1 is ON_DEVICE."""
+
+    def __init__(self, timeline: Timeline, ops: Int64s) -> None:
+        self.keys: list[Key] = [(UNTRACED, ""), (ON_DEVICE, "")]
+        self._at = {key: at for at, key in enumerate(self.keys)}
+        self._names = {at: timeline.ops[at].name for at in np.unique(ops).tolist()}
+        self._kinds = {at: kind_of_host_event(name) for at, name in self._names.items()}
+        self._size = len(timeline.ops)
+
+    def of(self, kind: str, name: str) -> int:
+        if (kind, name) not in self._at:
+            self._at[kind, name] = len(self.keys)
+            self.keys.append((kind, name))
+        return self._at[kind, name]
+
+    def are(self, thread: _Thread, *kinds: str) -> NDArray[np.bool_]:
+        """Which events are of one of these kinds."""
+        chosen = np.zeros(self._size, np.bool_)
+        chosen[[at for at, kind in self._kinds.items() if kind in kinds]] = True
+        return chosen[thread.op]
+
+    def layer(self, thread: _Thread) -> _Layer:
+        """Disjoint events, each its own cause."""
+        cause = np.zeros(self._size, np.int64)
+        for at in np.unique(thread.op).tolist():
+            kind = self._kinds[at]
+            cause[at] = self.of(kind, "" if kind == DISPATCH else self._names[at])
+        return _Layer(thread.start, thread.end, cause[thread.op])
+
+    def launches(self, calls: _Thread) -> Counter[str]:
+        """Calls of jitted functions, by the function."""
+        found: Counter[str] = Counter()
+        for at, count in enumerate(counts_of(calls.op, self._size).tolist()):
+            function = launched_function(self._names[at]) if count else None
+            if function is not None:
+                found[function] += count
+        return found
+
+    def name_of(self, op: int) -> str:
+        return self._names[op]
+
+
+def _compiles(
+    causes: _Causes, compiling: _Thread, calls: _Thread
+) -> tuple[_Layer, list[tuple[str, int, int]]]:
+    """Where it compiles: from the start of the outermost call around it to the end of compiling.
+    As a layer, and as (function, start, end)."""
+    compiling = compiling.outermost
+    found: dict[int, tuple[str, int, int]] = {}
+    for start, end in zip(compiling.start.tolist(), compiling.end.tolist(), strict=True):
+        place = int(np.searchsorted(calls.start, start, side="right")) - 1
+        function = ""
+        if place >= 0 and start < calls.end[place]:
+            function = launched_function(causes.name_of(int(calls.op[place]))) or ""
+            start = int(calls.start[place])
+        first = found.get(start, (function, start, end))
+        found[start] = (first[0], start, max(first[2], end))
+    rows = sorted(found.values(), key=lambda row: row[1])
+    layer = _Layer(
+        np.array([row[1] for row in rows], np.int64),
+        np.array([row[2] for row in rows], np.int64),
+        np.array([causes.of(COMPILE, row[0]) for row in rows], np.int64),
+    )
+    return layer, rows
+
+
+def _on_device(host: HostDevices) -> _Layer:
+    """From the first to the last op of every execution."""
+    starts, ends = [], []
+    for device in host.main:
+        executions = device.executions
+        if executions is not None and len(executions.start):
+            size = len(executions.start)
+            first, last = extent_by(device.execution, device.event_start, device.event_end, size)
+            has_ops = first < last
+            starts.append(first[has_ops])
+            ends.append(last[has_ops])
+    whole = Intervals.empty()
+    if starts:
+        whole = Intervals.union_of(np.concatenate(starts), np.concatenate(ends))
+    return _Layer(whole.starts, whole.ends, np.ones(len(whole), np.int64))
+
+
+# --- the account ---
+
+
+def _account(
+    host: HostDevices, kept: tuple[int, ...], edges: Int64s, thread: _Thread
+) -> HostAccount:
+    begin, end = int(edges[0]), int(edges[-1])
+    idle, some_idle = _idle(host, begin, end)
+    causes = _Causes(host.timeline, thread.op)
+    if len(thread.markers):
+        thread = thread.without_holders(thread.markers.starts, thread.markers.ends)
+    else:
+        thread = thread.without_holders(edges[:-1], edges[1:])
+    is_frame = causes.are(thread, FRAME)
+    calls = thread.only(causes.are(thread, DISPATCH)).outermost
+    compile_layer, compiles = _compiles(causes, thread.only(causes.are(thread, COMPILE)), calls)
+    events, frames = thread.only(~is_frame).outermost, thread.only(is_frame).outermost
+    layers = (_on_device(host), compile_layer, causes.layer(events), causes.layer(frames))
+    sides = [side for layer in layers for side in (layer.start, layer.end)]
+    cuts = np.unique(np.concatenate([edges, thread.markers.starts, thread.markers.ends, *sides]))
+    cuts = cuts[(cuts >= begin) & (cuts <= end)]
+    amount = idle.covered(cuts[:-1], cuts[1:])
+    starts = cuts[:-1][amount > 0]
+    amount = amount[amount > 0]
+    cause = np.full(len(starts), _NONE, np.int64)
+    for layer in layers:
+        cause = np.where(cause == _NONE, layer.at(starts), cause)
+    cause = np.where(cause == _NONE, 0, cause)
+    markers = _Layer(
+        thread.markers.starts, thread.markers.ends, np.ones(len(thread.markers), np.int64)
+    )
+    inside = np.maximum(markers.at(starts), 0)
+    step = np.searchsorted(edges, starts, side="right") - 1
+    counts: Counter[Key] = Counter()
+    for layer in layers[1:]:
+        here = layer.cause[(layer.start >= begin) & (layer.start < end)]
+        for at, count in enumerate(counts_of(here, len(causes.keys)).tolist()):
+            counts[causes.keys[at]] += count
+    reads = thread.only(causes.are(thread, READ))
+    launches = causes.launches(calls.only((calls.start >= begin) & (calls.start < end)))
+    counts[DISPATCH, ""] = sum(launches.values())
+    rows = []
+    group, place, index = unique_pairs(cause, inside)
+    per_step = np.zeros((len(group), len(edges) - 1), np.int64)
+    np.add.at(per_step, (index, step), amount)
+    for at, (key, is_inside) in enumerate(zip(group.tolist(), place.tolist(), strict=True)):
+        kind, name = causes.keys[key]
+        rows.append(
+            HostCause(
+                kind=kind,
+                name=name,
+                inside=bool(is_inside) if len(thread.markers) else None,
+                idle=int(per_step[at].sum()),
+                per_step=tuple(per_step[at].tolist()) if kept else (),
+                count=counts[kind, name],
+            )
+        )
+    return HostAccount(
+        steps=kept,
+        length=end - begin,
+        idle=idle.total,
+        some_idle=some_idle,
+        causes=tuple(sorted(rows, key=lambda row: (-row.idle, row.kind, row.name, not row.inside))),
+        compiles=tuple(
+            Compile(
+                function,
+                finish - start,
+                kept[int(np.searchsorted(edges, start, side="right")) - 1] if kept else None,
+            )
+            for function, start, finish in compiles
+            if begin <= start < end
+        ),
+        reads=int(((reads.start >= begin) & (reads.start < end)).sum()),
+        launches=tuple(sorted(launches.items(), key=lambda item: (-item[1], item[0]))),
+    )
+
+
+def _idle(host: HostDevices, begin: int, end: int) -> tuple[Intervals, int]:
+    """When all main devices idle, and how long devices idle while another one works, summed."""
+    window = Intervals(np.array([begin], np.int64), np.array([end], np.int64))
+    busy = Intervals.empty()
+    each = 0
+    for device in host.main:
+        own = Intervals.union_of(device.event_start, device.event_end) & window
+        each += end - begin - own.total
+        busy = busy | own
+    idle = window - busy
+    return idle, each - len(host.main) * idle.total

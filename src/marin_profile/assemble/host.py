@@ -1,0 +1,89 @@
+"""The host_activity section: one account a host, in microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marin_profile import schema
+from marin_profile.analysis.host import HostPart
+from marin_profile.analysis.host_account import HostAccount, HostCause
+from marin_profile.analysis.steps.classes import periodicity
+from marin_profile.assemble.context import Context, us
+
+# A step counts as one that a cause costs from this part of the mean cost on.
+LEAST_OF_MEAN = 0.1
+MOST_STEPS = 64
+MOST_LAUNCHED = 20
+
+NO_CLOCK = "host and devices do not share a clock, so idle time cannot be laid beside host events"
+NO_THREAD = "no thread of the host launched work or holds step markers"
+
+
+def host_activity(context: Context) -> list[schema.HostActivity]:
+    return [_host(part) for part in context.parts]
+
+
+def _host(part: HostPart) -> schema.HostActivity:
+    account = part.account_of_idle
+    if account is None:
+        reason = NO_THREAD if part.clock.agrees else NO_CLOCK
+        return schema.HostActivity(host=part.host, reason=reason)
+    periods = len(account.steps)
+    devices = sum(device.kind != "sparsecore" for device in part.devices)
+    return schema.HostActivity(
+        host=part.host,
+        window_duration=us(account.length),
+        whole_periods=periods or None,
+        idle_duration=us(account.idle),
+        partly_idle_duration=us(account.some_idle / max(1, devices)),
+        causes=[_cause(part, account, row) for row in account.causes],
+        compilations=[
+            schema.Compilation(
+                function=one.function or None,
+                duration=us(one.duration),
+                step=None if one.step is None else step_name(part, one.step),
+            )
+            for one in account.compiles
+        ],
+        device_reads=account.reads,
+        launches=[
+            schema.Launched(
+                function=function, count=count, per_step=count / periods if periods else None
+            )
+            for function, count in account.launches[:MOST_LAUNCHED]
+        ],
+    )
+
+
+def _cause(part: HostPart, account: HostAccount, row: HostCause) -> schema.HostCause:
+    periods = len(account.steps)
+    touched = steps_of([row])
+    is_everywhere = len(touched) == periods
+    return schema.HostCause(
+        cause=row.kind,
+        name=row.name or None,
+        place=None if row.inside is None else "inside" if row.inside else "between",
+        idle_duration=us(row.idle),
+        idle_per_step=us(row.idle) / periods if periods else None,
+        share_of_window=row.idle / account.length,
+        count=row.count,
+        step_count=len(touched) if periods else None,
+        steps=[]
+        if is_everywhere
+        else [step_name(part, account.steps[at]) for at in touched[:MOST_STEPS]],
+        periodicity=None if is_everywhere else periodicity(touched, periods),
+    )
+
+
+def steps_of(rows: Sequence[HostCause]) -> list[int]:
+    """The places of the steps that rows of one cause cost more than LEAST_OF_MEAN of what they cost
+    a step on average."""
+    per_step = [sum(parts) for parts in zip(*(row.per_step for row in rows), strict=True)]
+    least = LEAST_OF_MEAN * sum(per_step) / max(1, len(per_step))
+    return [at for at, idle in enumerate(per_step) if idle > least]
+
+
+def step_name(part: HostPart, position: int) -> int:
+    """What people call a step: its number, else its index."""
+    number = part.steps.numbers[position]
+    return position if number is None else number

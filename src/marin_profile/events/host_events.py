@@ -1,0 +1,69 @@
+"""What a host event is, by its name: compiling, launching, copying, a frame, or named by people.
+
+Contract: names are those that JAX, PJRT, XLA and libtpu give (JAX 0.4 to 0.10). What none of the
+patterns knows is NAMED: an annotation of the program's own, which is how people know it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+COMPILE: Final = "compile"
+READ: Final = "device_read"
+WRITE: Final = "device_write"
+WAIT: Final = "device_wait"
+DISPATCH: Final = "dispatch"
+FRAME: Final = "python_frame"
+NAMED: Final = "host_event"
+
+# In this order: the first that matches counts.
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (WAIT, re.compile(r"\$.* block_until_ready$")),
+    (READ, re.compile(r"\$.* (?:_value|__array__|item|tolist|__float__|__int__|device_get)$")),
+    (FRAME, re.compile(r"\$")),
+    (
+        COMPILE,
+        re.compile(
+            r"(?:backend_|[Xx]la_?|\w*::)?[Cc]ompil(?:e|ing|ation)(?![a-z])|trace_to_jaxpr"
+            r"|lower_(?:sharding|jaxpr|parallel)"
+        ),
+    ),
+    (
+        READ,
+        re.compile(
+            r"np\.asarray\(jax\.Array\)|copy_?to_?host|toliteral|jax\.device_get|device_get$",
+            re.IGNORECASE,
+        ),
+    ),
+    (WAIT, re.compile(r"\w*::(?:await|blockhostuntilready)|block_until_ready", re.IGNORECASE)),
+    (
+        WRITE,
+        re.compile(
+            r"(?:batched_?)?device_?put|buffer_?from_?host|copy_?from_?host|transfer_?to_?device"
+            r"|\w*::bufferfromhost",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        DISPATCH,
+        re.compile(
+            r"p?jitfunction\(|\w*executable::|\w*execut(?:e|able)\b|pjrt_\w*execute|pmap|shard_args"
+            r"|parsearguments|wait for |launchondevice|doenqueueprogram|handle ?inputs|cugraph"
+            r"|culaunch|hiplaunch|thunkexecutor|run_backend|tfrtcpu|\w*::execute|allocatebuffer",
+            re.IGNORECASE,
+        ),
+    ),
+)
+_PROGRAM = re.compile(r"P?jitFunction\((.*)\)$", re.IGNORECASE)
+
+
+def kind_of_host_event(name: str) -> str:
+    """COMPILE, READ, WRITE, WAIT, DISPATCH, FRAME or NAMED."""
+    return next((kind for kind, pattern in _KINDS if pattern.match(name)), NAMED)
+
+
+def launched_function(name: str) -> str | None:
+    """ "PjitFunction(train_step)" -> "train_step"."""
+    found = _PROGRAM.match(name)
+    return found.group(1) if found else None

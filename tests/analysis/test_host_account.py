@@ -1,0 +1,150 @@
+"""Idle time by what the host did, worked out by hand."""
+
+from __future__ import annotations
+
+from builders_xspace import Space
+from marin_profile.analysis.clocks import host_clock
+from marin_profile.analysis.host_account import HostAccount, host_account
+from marin_profile.analysis.steps.find import find_steps
+
+US = 1_000_000  # picoseconds
+
+
+def account(space: Space, *, first: int = 1) -> HostAccount | None:
+    devices = space.devices()
+    clock = host_clock(devices)
+    return host_account(devices, find_steps(devices, clock), first, clock)
+
+
+def rows(found: HostAccount | None) -> list[tuple[str, str, bool | None, float, int]]:
+    """Microseconds."""
+    assert found is not None
+    assert sum(row.idle for row in found.causes) == found.idle
+    return [(row.kind, row.name, row.inside, row.idle / US, row.count) for row in found.causes]
+
+
+def loop(*, steps: int = 5, marked: bool = True, late: dict[int, int] | None = None) -> Space:
+    """Steps of 1000 us, markers of 900 us: 200 us of load_batch, a launch of 100 us, 50 us after
+    whose start device 0 works for 400 us and, 50 us later, device 1; after its end the host reads
+    a value until 800. `late`: by step, how much later all from the launch on is."""
+    space = Space()
+    host = space.host()
+    for step in range(steps):
+        at = 1_000 * step
+        more = (late or {}).get(step, 0)
+        if marked:
+            host.marker(step, at, 900)
+        host.call("load_batch", at, 200)
+        launch = at + 200 + more
+        host.call("PjitFunction(step)", launch, 100)
+        host.call("[0] Executable::Execute", launch + 20, 50, run_id=step)
+        host.cpu_op("fusion", launch + 50, 400, ordinal=0, run_id=step)
+        host.cpu_op("fusion", launch + 100, 400, ordinal=1, run_id=step, thread=1)
+        host.call("np.asarray(jax.Array)", launch + 490, 110)
+    return space
+
+
+def test_every_microsecond_has_a_cause():
+    """In each period all idle for 250 us before and 300 us after the work, and each device for 50
+    us while the other one works."""
+    found = account(loop())
+    assert rows(found) == [
+        ("host_event", "load_batch", True, 600, 3),
+        ("device_read", "np.asarray(jax.Array)", True, 300, 3),
+        ("untraced", "", True, 300, 0),
+        ("untraced", "", False, 300, 0),
+        ("dispatch", "", True, 150, 3),
+    ]
+    assert (found.length, found.idle, found.some_idle) == (3_000 * US, 1_650 * US, 300 * US)
+    assert found.causes[0].per_step == (200 * US,) * 3
+    assert (found.steps, found.reads, found.launches) == ((1, 2, 3), 3, (("step", 3),))
+    assert found.compiles == ()
+
+
+def test_without_markers_the_thread_that_launches_is_the_main_one():
+    """The steps are executions then; the loader's time comes before them, so each period ends with
+    it: from launch + 50 of a step to that of the next."""
+    space = loop(marked=False)
+    space.planes[0].call("elsewhere", 0, 5_000, line="other")
+    found = account(space)
+    assert rows(found) == [
+        ("host_event", "load_batch", None, 600, 3),
+        ("untraced", "", None, 600, 0),
+        ("device_read", "np.asarray(jax.Array)", None, 300, 3),
+        ("dispatch", "", None, 150, 3),
+    ]
+
+
+def test_compiling_counts_from_the_start_of_the_call_with_tracing_and_lowering():
+    """The call of step 2 takes from 200 to 650 us; it compiles from 400 to 600."""
+    space = loop(late={2: 350})
+    host = space.planes[0]
+    host.call("PjitFunction(step)", 2_200, 450)
+    host.call("lower_sharding_computation", 2_300, 50)
+    host.call("backend_compile_and_load", 2_400, 200)
+    found = account(space)
+    assert found is not None
+    compiles = [row for row in found.causes if row.kind == "compile"]
+    assert [(row.name, row.idle / US, row.count) for row in compiles] == [("step", 400, 1)]
+    assert compiles[0].per_step == (0, 400 * US, 0)
+    assert [(one.function, one.duration / US, one.step) for one in found.compiles] == [
+        ("step", 400, 2)
+    ]
+
+
+def test_an_event_that_holds_markers_says_nothing_of_them_and_frames_come_last():
+    space = loop()
+    host = space.planes[0]
+    host.call("train_loop", 0, 5_000)
+    host.call("$train.py:1 main", 0, 5_000)
+    for step in range(5):
+        host.call("$log.py:7 write", 1_000 * step + 790, 60)  # the read ends at 800
+    kinds = {(kind, name): idle for kind, name, inside, idle, _ in rows(account(space)) if inside}
+    assert kinds["python_frame", "$log.py:7 write"] == 3 * 50
+    assert kinds["untraced", ""] == 3 * 50
+    assert kinds["host_event", "load_batch"] == 600
+
+
+def test_gaps_inside_an_execution_are_the_devices_own():
+    space = loop()
+    for step in range(5):
+        at = 1_000 * step + 250
+        space.planes[0].cpu_op("last", at + 520, 10, ordinal=0, run_id=step)
+    kinds = {(kind, name): idle for kind, name, _, idle, _ in rows(account(space))}
+    # Device 1 ends 450 us after the first op, the last op begins 520 us after it.
+    assert kinds["on_device", ""] == 3 * 70
+    assert kinds["device_read", "np.asarray(jax.Array)"] == 3 * 20
+
+
+def test_without_steps_the_whole_capture_is_accounted_for():
+    space = Space()
+    host = space.host()
+    host.call("PjitFunction(f)", 0, 20).call("prepare", 120, 30).call("PjitFunction(f)", 150, 20)
+    host.cpu_op("a", 10, 90, run_id=1).cpu_op("b", 160, 40, run_id=2)
+    found = account(space, first=2)  # no step is kept
+    assert rows(found) == [
+        ("host_event", "prepare", None, 30, 1),
+        ("untraced", "", None, 20, 0),
+        ("dispatch", "", None, 10, 1),
+    ]
+    assert (found.steps, found.length) == ((), 190 * US)
+    assert all(row.per_step == () for row in found.causes)
+
+
+def test_clocks_that_contradict_each_other_give_no_account():
+    space = Space()
+    host = space.host()
+    tpu = space.tpu(0)
+    for step in range(4):
+        host.marker(step, 100 * step, 90)
+        host.call("Execute", 100 * step + 50, 5, run_id=step, device_ordinal=0)
+        tpu.module("jit_f(7)", 100 * step + 10, 80, run_id=step)
+        tpu.op("fusion", 100 * step + 10, 80)
+    assert not host_clock(space.devices()).agrees
+    assert account(space) is None
+
+
+def test_a_capture_without_host_events_has_no_account():
+    space = Space()
+    space.tpu(0).op("fusion", 0, 10)
+    assert account(space, first=0) is None

@@ -1,0 +1,46 @@
+"""Names as JAX, PJRT, XLA and libtpu write them."""
+
+import pytest
+
+from marin_profile.events.host_events import kind_of_host_event, launched_function
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("backend_compile_and_load", "compile"),
+        ("XlaCompile", "compile"),
+        ("PjRtCpuClient::Compile", "compile"),
+        ("lower_sharding_computation", "compile"),
+        ("np.asarray(jax.Array)", "device_read"),
+        ("CopyToHostAsync", "device_read"),
+        ("DevicePutWithSharding", "device_write"),
+        ("batched_device_put", "device_write"),
+        ("CommonPjRtBuffer::Await", "device_wait"),
+        ("PjitFunction(train_step)", "dispatch"),
+        ("CommonPjRtLoadedExecutable::Execute (jit_train_step)", "dispatch"),
+        ("CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice", "dispatch"),
+        ("Wait for LaunchOnDevice completion", "dispatch"),
+        ("shard_args", "dispatch"),
+        ("ParseArguments", "dispatch"),
+        ("DoEnqueueProgram", "dispatch"),
+        ("cuLaunchKernel", "dispatch"),
+        ("$train.py:12 main", "python_frame"),
+        ("$api.py:3154 block_until_ready", "device_wait"),
+        ("$array.py:631 _value", "device_read"),
+        ("load_batch", "host_event"),
+        ("save_checkpoint", "host_event"),
+        ("evaluate", "host_event"),
+        ("executive_summary", "host_event"),
+        ("compiled_batches", "host_event"),
+        ("compare", "host_event"),
+    ],
+)
+def test_kinds(name, kind):
+    assert kind_of_host_event(name) == kind
+
+
+def test_the_function_of_a_launch():
+    assert launched_function("PjitFunction(train_step)") == "train_step"
+    assert launched_function("PjitFunction(<lambda>)") == "<lambda>"
+    assert launched_function("Execute") is None
