@@ -267,6 +267,9 @@ def test_few_launches_are_late_not_too_many():
     busy = {"idle": 0.1, "host_idle": (cause,)}
     assert ids(launches_per_step=4.9, **busy) == ["dispatch-late"]
     assert ids(launches_per_step=5.0, **busy) == ["dispatch-bound"]
+    most = {"idle": 0.5, "host_idle": (dataclasses.replace(cause, share=0.5),)}
+    assert ids(launches_per_step=2.0, **most) == ["dispatch-bound"]
+    assert ids(launches_per_step=1.9, **most) == ["dispatch-late"]
     few = dataclasses.replace(cause, count=4, periods=0)
     assert ids(idle=0.1, host_idle=(few,)) == ["dispatch-late"]
 

@@ -29,6 +29,7 @@ from marin_profile.events.host_events import (
 HOST_CAUSE = 0.05
 MANY_READS = 20  # a step
 MANY_LAUNCHES = 5  # a step
+MOST_OF_TIME = 0.5
 IDLE = 0.20
 GAP_BEFORE_OP = 0.05
 MOST_NAMED = 8
@@ -170,9 +171,11 @@ def _untraced(cause: HostIdle, f: Findings) -> Words:
 
 
 def _launches_much(cause: HostIdle, f: Findings) -> bool:
+    """Also where a step is little more than its launches."""
     if f.launches_per_step is None:
         return cause.count >= MANY_LAUNCHES
-    return f.launches_per_step >= MANY_LAUNCHES
+    several = cause.share >= MOST_OF_TIME and f.launches_per_step >= 2
+    return several or f.launches_per_step >= MANY_LAUNCHES
 
 
 def _dispatch(cause: HostIdle, f: Findings) -> Words:
@@ -192,7 +195,7 @@ def _dispatch(cause: HostIdle, f: Findings) -> Words:
         "The devices wait while the host launches: it begins only when they have nothing to run.",
         (
             "Do not wait for results in every step (block_until_ready, .item(), logging).",
-            "Launching is slow where it copies arguments or shards them anew: keep them on devices.",
+            "Keep arguments on the devices: copying or sharding them anew makes launches slow.",
         ),
     )
 
