@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from builders_xspace import US, Space, summary_of
 from marin_profile.analysis.async_spans import find_spans
 from marin_profile.analysis.ledger import DeviceIntervals, Ledger
+from marin_profile.base.errors import InternalError
 from marin_profile.events.classify import ON_CHIP
 
 CATEGORY = {
@@ -259,7 +260,7 @@ SOUND = {
 )
 def test_a_ledger_that_does_not_sum_is_refused(wrong):
     assert Ledger(**SOUND).waits == 9
-    with pytest.raises(AssertionError, match="does not sum"):
+    with pytest.raises(InternalError, match="does not sum"):
         Ledger(**(SOUND | wrong))
 
 

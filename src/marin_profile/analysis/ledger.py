@@ -26,6 +26,7 @@ from marin_profile.analysis.async_spans import AsyncSpans
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.ownership import OwnedTime, is_serial, owned_time
 from marin_profile.base.columns import distinct
+from marin_profile.base.errors import InternalError
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.classify import (
     COLLECTIVES,
@@ -73,11 +74,11 @@ class Ledger:
             + self.idle
         )
         if total != self.end - self.start or self.idle < 0:
-            raise AssertionError(f"ledger does not sum: {self}")
+            raise InternalError("a ledger sums to its window", str(self))
         if sum(self.exposed_by_kind.values()) != self.exposed_communication:
-            raise AssertionError(f"exposed communication by kind does not sum: {self}")
+            raise InternalError("exposed communication by kind sums to its term", str(self))
         if sum(self.transfer_by_kind.values()) != self.exposed_transfer:
-            raise AssertionError(f"exposed transfer by kind does not sum: {self}")
+            raise InternalError("exposed transfer by kind sums to its term", str(self))
 
     @property
     def host(self) -> int:

@@ -14,6 +14,7 @@ from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.ops import merge_op_totals
 from marin_profile.analysis.steps.merge import merge_steps
 from marin_profile.analysis.transfers import merge_transfers
+from marin_profile.assemble import invariants
 from marin_profile.assemble.communication import (
     collective,
     communication_ops,
@@ -87,7 +88,7 @@ def assemble(
     late = stragglers(context, host_waits), straggler_hosts(context, host_waits)
     profiling = profiling_section(facts.contexts)
     warnings = warnings_section(context, facts, coverage, profiling)
-    return schema.ProfileSummary(
+    summary = schema.ProfileSummary(
         generated_at_utc=generated_at(parts),
         source_format=parts[0].source_format,
         source_path=facts.source_path,
@@ -134,6 +135,8 @@ def assemble(
             "straggler_hosts": context.window,
         },
     )
+    invariants.check(context, facts, summary)
+    return summary
 
 
 __all__ = ["DEVICE_LEDGER", "CaptureFacts", "SourceFile", "assemble"]

@@ -37,3 +37,17 @@ class RemoteError(ProfileError):
     """A remote service failed."""
 
     exit_code = 6
+
+
+class InternalError(ProfileError):
+    """The tool's own figures contradict each other: none is given. `invariant` names what does not
+    hold. (7 is the exit code of a likely failure, see the verdict.)"""
+
+    exit_code = 8
+
+    def __init__(self, invariant: str, found: str) -> None:
+        super().__init__(
+            f"internal error: {invariant} does not hold: {found}. This is a defect; please report "
+            "this line, and keep the profile."
+        )
+        self.invariant = invariant

@@ -1,0 +1,137 @@
+"""What must hold between the figures of a summary, checked at the end of every one.
+
+Contract: a check takes the merged parts and the summary made of them, and tells what contradicts
+it. The first contradiction ends the summary with an InternalError that names the invariant, the
+figures and the files, so that no wrong number is given. Times are exact picoseconds where the parts
+have them. The ledgers check themselves as they are made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, get_args, get_type_hints
+
+from pydantic import BaseModel
+
+from marin_profile import schema
+from marin_profile.analysis.planes import SPARSECORE
+from marin_profile.assemble.context import CaptureFacts, Context
+from marin_profile.base.errors import InternalError
+from marin_profile.base.units import unit_in
+
+Check = Callable[[Context, schema.ProfileSummary], Iterator[str]]
+# Shares are quotients of floats.
+ROUNDING = 1e-9
+
+
+def self_time_is_part_of_the_whole(
+    context: Context, summary: schema.ProfileSummary
+) -> Iterator[str]:
+    for op in context.ops:
+        if not 0 <= op.exclusive <= op.total:
+            yield f"op {op.facts.name}: self time {op.exclusive} ps of {op.total} ps"
+        if not 0 <= op.steady_exclusive <= op.exclusive:
+            yield f"op {op.facts.name}: {op.steady_exclusive} ps steady of {op.exclusive} ps"
+
+
+def ops_own_what_the_ledgers_hold(
+    context: Context, summary: schema.ProfileSummary
+) -> Iterator[str]:
+    owned: Counter[bool] = Counter()
+    held: Counter[bool] = Counter()
+    for op in context.ops:
+        owned[op.device_kind == SPARSECORE] += op.exposed
+    for _, device in context.devices:
+        ledger = device.capture
+        held[device.kind == SPARSECORE] += ledger.end - ledger.start - ledger.idle
+    if owned != held:
+        yield f"ops own {sorted(owned.items())} ps, devices are busy for {sorted(held.items())} ps"
+
+
+def causes_sum_to_the_idle_time(context: Context, summary: schema.ProfileSummary) -> Iterator[str]:
+    for part in context.parts:
+        account = part.account_of_idle
+        if account is None:
+            continue
+        total = sum(row.idle for row in account.causes)
+        if total != account.idle or not 0 <= account.idle <= account.length:
+            yield f"host {part.host}: {total} ps of {account.idle} ps idle in {account.length} ps"
+
+
+def steps_are_inside_their_series(
+    context: Context, summary: schema.ProfileSummary
+) -> Iterator[str]:
+    for part in context.parts:
+        steps = part.steps
+        wrong = steps.present & (steps.end < steps.start)
+        if wrong.any():
+            yield f"host {part.host}: {int(wrong.sum())} steps end before they begin"
+
+
+def advice_claims_no_more_than_there_is(
+    context: Context, summary: schema.ProfileSummary
+) -> Iterator[str]:
+    claimed = sum(one.ceiling_share or 0.0 for one in summary.optimization_candidates)
+    if claimed > 1.0 + ROUNDING:
+        yield f"advice claims {claimed} of device time"
+
+
+def shares_are_within_0_and_1(context: Context, summary: schema.ProfileSummary) -> Iterator[str]:
+    for path, value in _shares(summary, ""):
+        if not -ROUNDING <= value <= 1.0 + ROUNDING:
+            yield f"{path} is {value}"
+
+
+INVARIANTS: tuple[tuple[str, Check], ...] = (
+    ("self time is part of the whole", self_time_is_part_of_the_whole),
+    ("ops own what the ledgers hold", ops_own_what_the_ledgers_hold),
+    ("causes sum to the idle time", causes_sum_to_the_idle_time),
+    ("steps end after they begin", steps_are_inside_their_series),
+    ("advice claims no more than there is", advice_claims_no_more_than_there_is),
+    ("shares are within 0 and 1", shares_are_within_0_and_1),
+)
+
+
+def check(context: Context, facts: CaptureFacts, summary: schema.ProfileSummary) -> None:
+    for name, holds in INVARIANTS:
+        found = next(holds(context, summary), None)
+        if found is not None:
+            files = ", ".join(f"{file.name} ({file.sha256[:12]})" for file in facts.files)
+            raise InternalError(name, f"{found}; {files}; marin-profile {facts.tool_version}")
+
+
+def _shares(record: BaseModel, path: str) -> Iterator[tuple[str, float]]:
+    """Every field that is a share, at any depth, with its path."""
+    own, below = _fields(type(record))
+    for name in own:
+        value = getattr(record, name)
+        values = value.values() if isinstance(value, dict) else [value]
+        for one in values:
+            if one is not None:
+                yield f"{path}{name}", one
+    for name in below:
+        value = getattr(record, name)
+        rows = value if isinstance(value, list) else [] if value is None else [value]
+        for at, row in enumerate(rows):
+            yield from _shares(row, f"{path}{name}[{at}].")
+
+
+@cache
+def _fields(record: type[BaseModel]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the fields that are shares, and of those with shares somewhere below."""
+    hints = get_type_hints(record, include_extras=True)
+    names = [name for name in record.model_fields if name in hints]
+    own = tuple(name for name in names if (unit_in(hints[name]) or "").startswith("share of"))
+    return own, tuple(name for name in names if any(map(_has_shares, _records_in(hints[name]))))
+
+
+def _has_shares(record: type[BaseModel]) -> bool:
+    return any(_fields(record))
+
+
+def _records_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [one for part in get_args(annotation) for one in _records_in(part)]

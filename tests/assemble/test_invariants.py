@@ -1,0 +1,116 @@
+"""Figures that contradict each other are never given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from builders_xspace import Space
+from marin_profile import schema, summarize
+from marin_profile.analysis.host import HostPart
+from marin_profile.analysis.ledger import Ledger
+from marin_profile.assemble import CaptureFacts, SourceFile, assemble, invariants
+from marin_profile.base.errors import InternalError
+from marin_profile.cli import run
+
+FILE = SourceFile(host="host-0", name="h.xplane.pb", sha256="0123456789abcdef", reason="only one")
+FACTS = CaptureFacts("a/capture", (FILE,), (), tool_version="1.2", jax_version="")
+
+
+def part() -> HostPart:
+    """Two devices, three steps of 100 us with 60 us of work each, launched in 10 us."""
+    space = Space()
+    host = space.host()
+    for step in range(3):
+        at = 100 * step
+        host.marker(step, at, 90)
+        host.call("PjitFunction(f)", at, 10)
+        host.call("Execute", at + 2, 3, run_id=step)
+        for device in (0, 1):
+            host.cpu_op("fusion", at + 10, 60, ordinal=device, run_id=step, thread=device)
+    return space.analyse(warmup_steps=0)
+
+
+def made(part: HostPart) -> schema.ProfileSummary:
+    return assemble([part], FACTS, hot_op_limit=50, breakdown_mode="device_ledger")
+
+
+def twice_the_self_time(part: HostPart) -> HostPart:
+    return replace(part, ops=[replace(op, exclusive=2 * op.total) for op in part.ops])
+
+
+def owns_too_little(part: HostPart) -> HostPart:
+    return replace(part, ops=[replace(op, exposed=op.exposed - 1) for op in part.ops])
+
+
+def idle_without_a_cause(part: HostPart) -> HostPart:
+    account = part.account_of_idle
+    assert account is not None
+    return replace(part, account_of_idle=replace(account, causes=account.causes[1:]))
+
+
+def ends_before_it_begins(part: HostPart) -> HostPart:
+    return replace(part, steps=replace(part.steps, end=part.steps.start - 1))
+
+
+@pytest.mark.parametrize(
+    ("break_it", "name"),
+    [
+        (twice_the_self_time, "self time is part of the whole"),
+        (owns_too_little, "ops own what the ledgers hold"),
+        (idle_without_a_cause, "causes sum to the idle time"),
+        (ends_before_it_begins, "steps end after they begin"),
+    ],
+)
+def test_a_contradiction_is_named_with_what_it_was_found_in(
+    break_it: Callable[[HostPart], HostPart], name: str
+) -> None:
+    sound = part()
+    made(sound)
+    with pytest.raises(InternalError) as caught:
+        made(break_it(sound))
+    assert caught.value.invariant == name
+    assert "h.xplane.pb (0123456789ab); marin-profile 1.2" in str(caught.value)
+
+
+def changed(summary: schema.ProfileSummary, share: float) -> schema.ProfileSummary:
+    (one, *rest) = summary.optimization_candidates
+    candidates = [one.model_copy(update={"ceiling_share": share}), *rest]
+    return summary.model_copy(update={"optimization_candidates": candidates})
+
+
+@pytest.mark.parametrize(
+    ("share", "names"),
+    [
+        (1.1, {"advice claims no more than there is", "shares are within 0 and 1"}),
+        (-0.1, {"shares are within 0 and 1"}),
+    ],
+)
+def test_shares(share: float, names: set[str]) -> None:
+    summary = changed(made(part()), share)
+    found = {name for name, holds in invariants.INVARIANTS[-2:] if next(holds(None, summary), "")}
+    assert found == names
+
+
+def test_a_ledger_that_does_not_sum() -> None:
+    with pytest.raises(InternalError, match="a ledger sums to its window"):
+        Ledger(0, 100, 50, 0, 20, 10, 5, 16, {"all-reduce": 20}, {}, {"on_chip": 10})
+
+
+def test_the_command_line_gives_no_figure_and_a_code_of_its_own(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    space = Space()
+    space.tpu(0).op("fusion", 0, 10)
+    space.write(tmp_path / "plugins" / "profile" / "2026_01_01_00_00_00" / "h.xplane.pb")
+    summarize(tmp_path)
+    broken = (("figures agree", lambda context, summary: iter(["1 is 2"])),)
+    monkeypatch.setattr(invariants, "INVARIANTS", broken)
+    code = run(["summarize", "--profile-dir", str(tmp_path), "--output", str(tmp_path / "s.json")])
+    assert code == 8
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "internal error: figures agree does not hold: 1 is 2; " in captured.err
+    assert not (tmp_path / "s.json").exists()
