@@ -260,7 +260,7 @@ SOUND = {
 )
 def test_a_ledger_that_does_not_sum_is_refused(wrong):
     assert Ledger(**SOUND).waits == 9
-    with pytest.raises(InternalError, match="does not sum"):
+    with pytest.raises(InternalError, match="does not hold"):
         Ledger(**(SOUND | wrong))
 
 
