@@ -21,6 +21,7 @@ from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.host_account import HostAccount, host_account
 from marin_profile.analysis.ledger import DeviceIntervals, Ledger
+from marin_profile.analysis.missing import find_missing
 from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.program_runs import executions_by_name, launches_by_name
@@ -68,6 +69,7 @@ class HostPart:
     step_terms: ledger terms per step, summed over devices; older: buckets of an older breakdown
     basis, if one was asked for; slow_steps: why the outliers among this host's steps are slow, by
     their position. has_hlo: whether the file holds HLO protos.
+    ends_early: see Timeline; devices_told: see `missing`.
     machine: the same for processes of one machine; origin: when the first event began, as (epoch
     ns, ps), and step_begin: (d, n) when each step began on each device after that, event clock.
     executions, launches: by program name, see `program_runs`. account_of_idle: see
@@ -102,6 +104,8 @@ class HostPart:
     notes: tuple[str, ...]
     doubts: tuple[str, ...]
     truncated: bool
+    ends_early: bool
+    devices_told: int
     clock: ClockCheck
     has_hlo: bool
     hostname: str
@@ -130,6 +134,7 @@ def analyse_host(
     spans = [find_spans(found, device) for device in found.devices]
     clock = host_clock(found)
     steps = find_steps(found, clock)
+    missing = find_missing(found, steps)
     if only_steps is not None:
         steps = steps.only(only_steps)
     whole = len(steps.whole)
@@ -200,8 +205,10 @@ def analyse_host(
         profile_window_ns=_profile_window(timeline),
         dropped=timeline.dropped,
         notes=tuple(notes),
-        doubts=(*timeline.doubts, *steps.doubts),
-        truncated=timeline.truncated,
+        doubts=(*timeline.doubts, *missing.doubts, *steps.doubts),
+        truncated=timeline.truncated or missing.is_cut,
+        ends_early=timeline.ends_early,
+        devices_told=missing.devices_told,
         slow_steps=explain(found, steps, first, slow, period_terms, clock),
         clock=clock,
         has_hlo=bool(timeline.hlo),

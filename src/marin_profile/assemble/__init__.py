@@ -27,7 +27,7 @@ from marin_profile.assemble.communication import (
     transfer,
 )
 from marin_profile.assemble.context import CaptureFacts, Context, SourceFile
-from marin_profile.assemble.coverage import coverage_section, warnings_section
+from marin_profile.assemble.coverage import coverage_section, is_cut, warnings_section
 from marin_profile.assemble.findings import advice_section
 from marin_profile.assemble.host import host_activity
 from marin_profile.assemble.identity import (
@@ -97,7 +97,9 @@ def assemble(
             num_devices=len(context.main_devices),
             num_hosts=len({part.machine for part in parts}),
         ),
-        trace_overview=overview(context, breakdown.duration_basis, warnings),
+        trace_overview=overview(
+            context, breakdown.duration_basis, warnings, is_cut=is_cut(context)
+        ),
         trace_provenance=schema.TraceProvenance(
             trace_sha256=digest([file.sha256 for file in facts.files]),
             run_ids=most_common(part.run_ids for part in parts),

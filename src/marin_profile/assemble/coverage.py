@@ -6,7 +6,7 @@ from collections import Counter
 
 from marin_profile import schema
 from marin_profile.analysis.ops import OpTotals
-from marin_profile.analysis.planes import CPU, GPU
+from marin_profile.analysis.planes import CPU, GPU, SPARSECORE
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import CaptureFacts, Context, us
 from marin_profile.assemble.profiling import profiling_notes
@@ -66,13 +66,39 @@ def _why_unattributed(op: OpTotals) -> str:
     return "the event names no HLO op"
 
 
+def is_cut(context: Context) -> bool:
+    """Whether some of the profile is not in the files that were read."""
+    return any(part.truncated for part in context.parts) or bool(_cut_behind_a_plane(context))
+
+
+def _cut_behind_a_plane(context: Context) -> list[str]:
+    """A file that ends behind a device's plane is sound by itself: it is cut if the devices that its
+    programs run on are in no file. Alone, an early end may be an old profiler's habit."""
+    early = [part for part in context.parts if part.ends_early]
+    told = max((part.devices_told for part in early), default=0)
+    there = sum(
+        sum(device.kind != SPARSECORE for device in part.devices) + len(part.empty_devices)
+        for part in context.parts
+    )
+    if there >= told:
+        return []
+    hosts = f" of {', '.join(part.host for part in early)}" if len(context.parts) > 1 else ""
+    return [
+        f"The file{hosts} ends behind the planes of its devices: what the profiler writes after them "
+        f"(the host, the Task Environment) is not there, and the programs in it run on {told} "
+        f"devices, of which there {'is' if there == 1 else 'are'} {there}. It is cut, and devices "
+        "are lost: totals are lower bounds."
+    ]
+
+
 def warnings_section(
     context: Context,
     facts: CaptureFacts,
     coverage: schema.Coverage,
     profiling: schema.Profiling | None,
 ) -> list[str]:
-    notes = [doubt for part in context.parts for doubt in part.doubts]
+    notes = _cut_behind_a_plane(context)
+    notes += [doubt for part in context.parts for doubt in part.doubts]
     notes += _without_hlo(context)
     notes += _clock_conflicts(context)
     notes += [*facts.notes, *profiling_notes(profiling)]

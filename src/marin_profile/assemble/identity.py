@@ -53,7 +53,9 @@ def hardware(context: Context) -> str | None:
     return ", ".join(names) or ("cpu" if kinds == ["cpu"] else None)
 
 
-def overview(context: Context, duration_basis: str, warnings: list[str]) -> schema.TraceOverview:
+def overview(
+    context: Context, duration_basis: str, warnings: list[str], *, is_cut: bool
+) -> schema.TraceOverview:
     parts = context.parts
     return schema.TraceOverview(
         display_time_unit="ns",
@@ -64,7 +66,7 @@ def overview(context: Context, duration_basis: str, warnings: list[str]) -> sche
         profile_start_ts=0.0,
         profile_end_ts=us(max(part.span_ps for part in parts)),
         duration_basis=duration_basis,
-        suspected_truncation=any(part.truncated for part in parts),
+        suspected_truncation=is_cut,
         quality_warnings=warnings,
     )
 

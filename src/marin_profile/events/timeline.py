@@ -176,11 +176,13 @@ class Timeline:
     """One host's events. See the module docstring for units, clocks and order.
 
     `hlo` maps the id that a program is registered under to its instructions by name, `hlo_modules`
-    to the name of its module ("" if the file does not say). `profile_start_ns` and
+    to the name of its module ("" if the file does not say), `hlo_devices` to the number of devices that
+    it is compiled for. `profile_start_ns` and
     `profile_stop_ns` are epoch nanoseconds where the file tells them; `origin` is when the first
     event began, as (epoch nanoseconds, picoseconds). `dropped` counts events left out, by reason;
     `notes` are warnings for people, one sentence each, `doubts` those of them that come first: the
-    numbers may be wrong.
+    numbers may be wrong. `truncated`: some of the profile is not in the file, or cannot be read.
+    `ends_early`: the file has none of the planes that a profiler writes behind those of devices.
     """
 
     source_format: str
@@ -203,6 +205,7 @@ class Timeline:
         default_factory=lambda: MappingProxyType({})
     )
     hlo_modules: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    hlo_devices: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     hostname: str = ""
     profile_start_ns: int | None = None
     profile_stop_ns: int | None = None
@@ -211,6 +214,7 @@ class Timeline:
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     truncated: bool = False
+    ends_early: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.line)

@@ -278,11 +278,17 @@ def _why_idle(part: HostPart) -> str:
 def _require_device_work(capture: Capture, parts: Sequence[HostPart]) -> None:
     if any(part.devices for part in parts):
         return
-    cut = next((part for part in parts if part.truncated), None)
-    if cut is not None:
+    damaged = next((part for part in parts if part.truncated or part.notes), None)
+    if damaged is not None:
+        what = "cut" if damaged.truncated else "damaged"
         raise BrokenInputError(
-            f"{capture.source_path} is cut, and what is left of it shows no device work: "
-            f"{' '.join(cut.notes)} Copy or capture it again."
+            f"{capture.source_path} is {what}, and what is left of it shows no device "
+            f"work: {' '.join(damaged.notes)} Copy or capture it again."
+        )
+    if any(part.ends_early for part in parts):
+        raise BrokenInputError(
+            f"{capture.source_path} shows no device work, and none of the planes that the profiler "
+            "writes last (the host, the Task Environment): it may be cut; copy or capture it again."
         )
     events = sum(part.num_events for part in parts)
     raise CannotAnswerError(

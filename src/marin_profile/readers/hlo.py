@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.events.replica_groups import Groups, iota_groups, mesh_groups
+from marin_profile.events.replica_groups import LARGEST_LIST, Groups, iota_groups, mesh_groups
 from marin_profile.events.timeline import (
     ConvolutionDims,
     HloComputation,
@@ -59,6 +59,18 @@ def read_hlo_proto(buffer: Buffer, at: int, end: int) -> dict[str, HloInstructio
         if number == 1:
             instructions.update(_read_module(buffer, module))
     return instructions
+
+
+def device_count(buffer: Buffer, at: int, end: int) -> int:
+    """How many devices the module is compiled for, 0 if it does not say: its device assignment (15)
+    of replicas (1) and computations (2)."""
+    count = 0
+    for number, _, module in fields(buffer, (at, end)):
+        for tag, _, assignment in fields(buffer, module) if number == 1 else ():
+            if tag == 15:
+                sizes = {inner: value for inner, value, _ in fields(buffer, assignment)}
+                count = max(count, sizes.get(1, 0) * sizes.get(2, 0))
+    return count if 0 < count <= LARGEST_LIST else 0
 
 
 def _read_module(buffer: Buffer, module: Span) -> dict[str, HloInstruction]:

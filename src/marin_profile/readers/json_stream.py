@@ -3,6 +3,7 @@
 Contract
 * The text is never held as a whole: the window holds what its user has not consumed yet.
 * Damage is no error: what can be read is read, and `Window.damage` then says what is wrong.
+* JSON has no zero bytes: `first_zero` is where the first one stands, -1 where there is none.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class StreamWindow:
         self.end = 0
         self.offset = 0
         self.damage = ""
+        self.first_zero = -1
         self.finished = False
         self._pieces = self._read(stream)
         self.more()
@@ -61,7 +63,13 @@ class StreamWindow:
                 break
             self.buf[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
             self.end += len(piece)
+        self._look_for_zeros(kept)
         return self.end > kept
+
+    def _look_for_zeros(self, start: int) -> None:
+        fresh = self.buf[start : self.end]
+        if self.first_zero < 0 and len(fresh) and not fresh.min():
+            self.first_zero = self.offset + start + int(np.argmin(fresh))
 
     def grow(self) -> bool:
         """`more`, but False if what starts at `start` is too long to be an object."""

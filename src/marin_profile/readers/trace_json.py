@@ -30,6 +30,8 @@ from marin_profile.readers.plausible import checked
 
 PS_PER_SECOND = 1_000_000_000_000
 EXPORT_CAPS = (1_000_000, 5_000_000)
+# A file with a larger share of unreadable bytes, and more than a few events', is no whole profile.
+MOST_DAMAGED, LEAST_DAMAGED = 0.01, 1 << 12
 JAX_PROCESSES = ("/device:", "/host:")
 TORCH_KEYS = {"schemaVersion", "deviceProperties", "traceName", "distributedInfo"}
 EVENTS_KEY = "traceEvents"
@@ -60,7 +62,9 @@ def read_trace_json(stream: BinaryIO, *, path: str) -> Timeline:
         notes += _read_rest(window, keys, is_object)
         _refuse_torch(keys, path)
     _refuse_foreign(events, window, path)
-    return checked(_timeline(events, notes))
+    most = max(LEAST_DAMAGED, MOST_DAMAGED * (window.offset + window.end))
+    lost = events.cut or events.damage.size > most
+    return checked(_timeline(events, notes, lost=lost))
 
 
 def _open(window: StreamWindow, keys: list[str], notes: list[str], path: str) -> bool:
@@ -180,6 +184,11 @@ def _damage_notes(events: Events, window: StreamWindow) -> list[str]:
             f"damaged events are skipped: {damage.size} bytes in {damage.count} place(s), the "
             f"first at byte {damage.first}."
         )
+    if window.first_zero >= 0:
+        notes.append(
+            "the text holds zero bytes, which JSON does not, the first at byte "
+            f"{window.first_zero}: events there are lost or changed."
+        )
     if events.cut:
         reason = f" ({window.damage})" if window.damage else ""
         lost = (
@@ -225,7 +234,7 @@ def _refuse_foreign(events: Events, window: StreamWindow, path: str) -> None:
     raise BrokenInputError(f"{path} {why}")
 
 
-def _timeline(events: Events, notes: list[str]) -> Timeline:
+def _timeline(events: Events, notes: list[str], *, lost: bool) -> Timeline:
     columns = Columns(events)
     dropped = dict(events.dropped)
     far = columns.drop_far_starts()
@@ -264,7 +273,7 @@ def _timeline(events: Events, notes: list[str]) -> Timeline:
         device_ordinal=ids["device_ordinal"],
         dropped=dropped,
         notes=tuple(notes),
-        truncated=events.cut or cap > 0,
+        truncated=lost or cap > 0,
     )
 
 

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.events.timeline import HloInstruction, Plane, Timeline
-from marin_profile.readers.hlo import Buffer, Span, fields, read_hlo_proto, text
+from marin_profile.readers.hlo import Buffer, Span, device_count, fields, read_hlo_proto, text
 from marin_profile.readers.op_stats import Stat
 from marin_profile.readers.plausible import checked
 from marin_profile.readers.profile_window import ENVIRONMENT_PLANE, START_STAT, STOP_STAT
@@ -29,6 +29,7 @@ from marin_profile.readers.xplane_events import EventColumns
 from marin_profile.readers.xplane_planes import RawPlane, first_text
 
 METADATA_PLANE = "/host:metadata"
+HOST_PLANE = "/host:CPU"
 PLANE, HOSTNAME = 1, 4
 _PROGRAM_ID = re.compile(r"\(([0-9]{1,20})\)$")
 REPLACEMENT_CHARACTER = b"\xef\xbf\xbd"
@@ -122,10 +123,12 @@ def _assemble(
     events = EventColumns.read(buffer, planes, window)
     hlo: dict[int, dict[str, HloInstruction]] = {}
     hlo_modules: dict[int, str] = {}
+    hlo_devices: dict[int, int] = {}
     for plane in planes:
         if plane.name == METADATA_PLANE:
-            for program_id, name, instructions in _hlo_modules(buffer, plane):
-                hlo[program_id], hlo_modules[program_id] = instructions, name
+            for program_id, name, proto in _hlo_modules(buffer, plane):
+                hlo[program_id], hlo_modules[program_id] = read_hlo_proto(buffer, *proto), name
+                hlo_devices[program_id] = device_count(buffer, *proto)
     notes = list(events.notes)
     for at, name in damaged.items():
         lost = f"what stands behind it in {name}" if name else "the plane there"
@@ -149,24 +152,28 @@ def _assemble(
         ),
         hlo=hlo,
         hlo_modules=hlo_modules,
+        hlo_devices=hlo_devices,
         hostname=hostname,
         window=window,
         notes=tuple(notes),
-        truncated=bool(notes),
+        truncated=bool(notes) or events.has_lost_names,
+        ends_early=not (hostname or environment or any(map(_is_host_plane, planes))),
     )
 
 
-def _hlo_modules(
-    buffer: Buffer, plane: RawPlane
-) -> Iterator[tuple[int, str, dict[str, HloInstruction]]]:
-    """Program id, name and instructions of each module."""
+def _is_host_plane(plane: RawPlane) -> bool:
+    return plane.name.startswith(HOST_PLANE)
+
+
+def _hlo_modules(buffer: Buffer, plane: RawPlane) -> Iterator[tuple[int, str, Span]]:
+    """Program id, name and HLO proto of each module."""
     for key, span in plane.metadata.items():
         for number, _, stat in fields(buffer, span):
             if number != 5:
                 continue
             for tag, _, content in fields(buffer, stat):
                 if tag == 6:
-                    yield *_program(buffer, span, key), read_hlo_proto(buffer, *content)
+                    yield *_program(buffer, span, key), content
 
 
 def _program(buffer: Buffer, metadata: Span, key: int) -> tuple[int, str]:

@@ -29,6 +29,7 @@ from marin_profile.readers.xplane_ops import OpDecoder
 from marin_profile.readers.xplane_planes import RawLine, RawPlane
 
 NUMBERS = EVENT_NUMBERS + FLOW_NUMBERS
+MOST_NAMELESS = 0.01
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,11 @@ class EventColumns:
                 "metadata is missing: the file is damaged, and nothing can be said of their ops."
             )
 
+    @property
+    def has_lost_names(self) -> bool:
+        """Whether the ops of more than MOST_NAMELESS of the events are unknown."""
+        return self.nameless > MOST_NAMELESS * self.filled
+
     def _sparse(self, slot: int) -> Sparse:
         if not self.sparse_rows[slot]:
             return Sparse.empty()
@@ -243,10 +249,12 @@ class EventColumns:
         planes: tuple[Plane, ...],
         hlo: Mapping[int, Mapping[str, HloInstruction]],
         hlo_modules: Mapping[int, str],
+        hlo_devices: Mapping[int, int],
         hostname: str,
         window: tuple[int, int] | None,
         notes: tuple[str, ...],
         truncated: bool,
+        ends_early: bool,
     ) -> Timeline:
         kept = slice(0, self.filled)
         start = self.start[kept]
@@ -279,6 +287,7 @@ class EventColumns:
             consumed=_flow(columns["_ct"], columns["_c"]),
             hlo=hlo,
             hlo_modules=hlo_modules,
+            hlo_devices=hlo_devices,
             hostname=hostname,
             profile_start_ns=window[0] if window else None,
             profile_stop_ns=window[1] if window else None,
@@ -287,6 +296,7 @@ class EventColumns:
             notes=notes,
             doubts=tuple(self.doubts),
             truncated=truncated,
+            ends_early=ends_early,
         )
 
 
