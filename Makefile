@@ -26,7 +26,7 @@ ifneq ($(wildcard $(REFERENCE)/.),)
 export MARIN_PROFILE_REFERENCE ?= $(abspath $(REFERENCE))
 endif
 
-.PHONY: demo install test test-long mutants fuzz lint format wheel bench clean distclean
+.PHONY: demo install test test-long mutants fuzz fuzz-bounds lint format wheel bench clean distclean
 
 demo: $(DEMO_READY)
 	rm -rf demo_out
@@ -48,6 +48,11 @@ mutants: $(DEV_READY)
 # Damaged profiles, drawn with a seed: what each comes to, and what fails, in fuzz_out/.
 fuzz: $(DEV_READY)
 	$(BIN)/python scripts/fuzz.py --minutes $(MINUTES)
+
+# The same while compiled code checks every index.
+fuzz-bounds: $(DEV_READY)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/numba-bounds \
+		$(BIN)/python scripts/fuzz.py --minutes $(MINUTES)
 
 lint: $(DEV_READY)
 	$(BIN)/ruff check .

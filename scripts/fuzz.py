@@ -2,6 +2,8 @@
 
 Usage: python scripts/fuzz.py --minutes 5 [--seed 1] [--jobs 1] [--keep fuzz_out]
        python scripts/fuzz.py --each 500        a fixed number per sample and kind
+       NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=... python scripts/fuzz.py
+                                                every index of compiled code is checked
        python scripts/fuzz.py --replay v6e.xplane:one byte:17
 
 Samples: the small real profiles below $MARIN_PROFILE_TRACES, and one made by hand. An input is a
@@ -15,16 +17,22 @@ Outcomes
     MOVED      nothing said, and a headline figure moved: the number of devices or of steps, the
                typical step period by 2 %, a ledger's share or a share of the time breakdown by
                2 points
-    traceback, hang, memory, killed
-               what must never happen
+    traceback, hang, memory, killed, bounds
+               what must never happen; bounds: compiled code looked beyond an array
 
-Exit status 1: an input of the last row, or more MOVED among one-byte inputs than MOST_SILENT of
-them. What failed is listed in `<keep>/failures.jsonl`, the first few of a sort as files beside it.
+The first table counts the outcomes of each kind of damage, with the most memory that an input took
+beyond what the worker held before it. The second is of one-byte damage: of the inputs that a
+headline figure moved in, or that were refused, how many say so, and how many do not.
+
+Exit status 1: an input of the last row, or more MOVED among the one-byte inputs that moved than
+MOST_SILENT of them. What failed is listed in `<keep>/failures.jsonl`, the first few of a sort as
+files beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
 import math
@@ -41,7 +49,7 @@ import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 from multiprocessing.connection import Connection
@@ -62,10 +70,17 @@ MOVED_PERIOD = 0.02
 MOVED_SHARE = 0.02
 KEPT_OF_A_SORT = 5
 MADE_STEPS = 40
+# Of larger ones a part serves: each input is read anew.
+LARGEST_JSON = 2 << 20
 
-MOVED, TRACEBACK, HANG, MEMORY, KILLED = "MOVED", "traceback", "hang", "memory", "killed"
-NEVER = (TRACEBACK, HANG, MEMORY, KILLED)
-OUTCOMES = ("exit 3", "exit 4", "exit 5", "said", "same", MOVED, *NEVER)
+SAID, SAME, MOVED = "said", "same", "MOVED"
+TRACEBACK, HANG, MEMORY, KILLED = "traceback", "hang", "memory", "killed"
+BOUNDS = "bounds"
+NEVER = (TRACEBACK, HANG, MEMORY, KILLED, BOUNDS)
+REFUSED = ("exit 3", "exit 4", "exit 5")
+OUTCOMES = (*REFUSED, SAID, SAME, MOVED, *NEVER)
+SILENCE_KIND = "one byte"
+SILENCE = ("inputs", "refused", "moved", "unsaid")
 
 # Name, file below $MARIN_PROFILE_TRACES.
 REAL = (
@@ -100,12 +115,32 @@ def samples() -> dict[str, Sample]:
             continue
         content = (traces / path).read_bytes()
         if name.endswith(".json.gz"):
-            found.append(Sample(name, ".trace.json.gz", content))
             text = gzip.decompress(content)
+            if len(text) > LARGEST_JSON:
+                text = without_plain_host_events(text)
+                content = gzip.compress(text, mtime=0)
+            found.append(Sample(name, ".trace.json.gz", content))
             found.append(Sample(name.removesuffix(".gz"), ".trace.json", text))
         else:
             found.append(Sample(name, ".xplane.pb", content))
     return {sample.name: sample for sample in found}
+
+
+def without_plain_host_events(text: bytes) -> bytes:
+    """A trace JSON with the host's launches only, of all that the host did."""
+    trace = json.loads(text)
+    events = trace["traceEvents"]
+    hosts = {
+        event["pid"]
+        for event in events
+        if event.get("name") == "process_name" and event["args"]["name"].startswith("/host:")
+    }
+    trace["traceEvents"] = [
+        event
+        for event in events
+        if event.get("pid") not in hosts or event["ph"] == "M" or "run_id" in event.get("args", ())
+    ]
+    return json.dumps(trace, separators=(",", ":")).encode()
 
 
 def made_xplane() -> bytes:
@@ -386,9 +421,13 @@ def _shares(summary: ProfileSummary) -> Iterator[tuple[str, float]]:
 
 @dataclass(frozen=True)
 class Result:
+    """moved: whether a headline figure did; peak: bytes beyond what the worker held before."""
+
     outcome: str
     detail: str = ""
+    moved: bool = False
     seconds: float = 0.0
+    peak: int = 0
 
 
 class Summarizer:
@@ -414,23 +453,50 @@ class Summarizer:
         sample = samples()[one.sample]
         sound = self.sound(sample)
         content = one.content()
-        begin = time.perf_counter()
-        outcome, detail = self._outcome(sample.suffix, content, sound)
-        return Result(outcome, detail, time.perf_counter() - begin)
+        begin, before = time.perf_counter(), _forget_peak()
+        result = self._outcome(sample.suffix, content, sound)
+        return replace(
+            result, seconds=time.perf_counter() - begin, peak=max(0, _memory("VmHWM") - before)
+        )
 
-    def _outcome(self, suffix: str, content: bytes, sound: Headline) -> tuple[str, str]:
+    def _outcome(self, suffix: str, content: bytes, sound: Headline) -> Result:
         try:
             found = self._headline(suffix, content)
         except ProfileError as error:
-            return f"exit {error.exit_code}", str(error)
+            if isinstance(error.__cause__, IndexError):
+                return Result(BOUNDS, _traceback(error))
+            return Result(f"exit {error.exit_code}", str(error))
         except MemoryError:
-            return MEMORY, ""
-        except Exception:
-            return TRACEBACK, traceback.format_exc(limit=-4)
+            return Result(MEMORY)
+        except Exception as error:
+            is_bounds = isinstance(error, IndexError)
+            return Result(BOUNDS if is_bounds else TRACEBACK, _traceback(error))
         moved = found.moved_from(sound)
         if found.said - sound.said:
-            return "said", "; ".join(sorted(found.said - sound.said))
-        return (MOVED, "; ".join(moved[:4])) if moved else ("same", "")
+            said = "; ".join(sorted(found.said - sound.said))
+            return Result(SAID, said, moved=bool(moved))
+        if moved:
+            return Result(MOVED, "; ".join(moved[:4]), moved=True)
+        return Result(SAME)
+
+
+def _traceback(error: Exception) -> str:
+    return "".join(traceback.format_exception(error, limit=-4))
+
+
+def _memory(what: str) -> int:
+    """Bytes of this process: VmRSS, or VmHWM, the most since `_forget_peak`."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(what):
+            return 1024 * int(line.split()[1])
+    return 0
+
+
+def _forget_peak() -> int:
+    """Let the kernel count the peak anew; what is held now."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return _memory("VmRSS")
 
 
 def _work(pipe: Connection) -> None:
@@ -468,7 +534,7 @@ class Worker:
             if self._pipe.poll(SECONDS_EACH):
                 found: Result = self._pipe.recv()
                 return found
-            outcome = Result(HANG, f"more than {SECONDS_EACH} s", SECONDS_EACH)
+            outcome = Result(HANG, f"more than {SECONDS_EACH} s", seconds=SECONDS_EACH)
         except EOFError:
             self._process.join()
             outcome = Result(KILLED, f"exit code {self._process.exitcode}")
@@ -490,10 +556,16 @@ class Round:
         default_factory=lambda: defaultdict(Counter)
     )
     failures: list[tuple[Input, Result]] = field(default_factory=list)
+    moved: Counter[str] = field(default_factory=Counter)
+    peak: Counter[tuple[str, str]] = field(default_factory=Counter)
     slowest: float = 0.0
 
     def add(self, one: Input, result: Result) -> None:
         self.counts[one.format, one.kind][result.outcome] += 1
+        if one.kind == SILENCE_KIND and result.moved:
+            self.moved[one.format] += 1
+        key = one.format, one.kind
+        self.peak[key] = max(self.peak[key], result.peak)
         self.slowest = max(self.slowest, result.seconds)
         if result.outcome in (MOVED, *NEVER):
             self.failures.append((one, result))
@@ -502,10 +574,18 @@ class Round:
     def never(self) -> int:
         return sum(counts[outcome] for counts in self.counts.values() for outcome in NEVER)
 
+    def silence(self, file_format: str) -> dict[str, int]:
+        """The one-byte inputs of a format: all, refused, those that moved a figure, and those of
+        them that say nothing."""
+        counts = self.counts[file_format, SILENCE_KIND]
+        refused = sum(counts[outcome] for outcome in REFUSED)
+        values = counts.total(), refused, self.moved[file_format], counts[MOVED]
+        return dict(zip(SILENCE, values, strict=True))
+
     def silent_share(self, file_format: str) -> float:
-        """MOVED among the one-byte inputs of a format."""
-        counts = self.counts[file_format, "one byte"]
-        return counts[MOVED] / (counts.total() or 1)
+        """MOVED among the one-byte inputs of a format that were refused or moved a figure."""
+        found = self.silence(file_format)
+        return found["unsaid"] / (found["refused"] + found["moved"] or 1)
 
     @property
     def formats(self) -> list[str]:
@@ -517,12 +597,18 @@ class Round:
 
     def table(self) -> str:
         columns = [one for one in OUTCOMES if any(counts[one] for counts in self.counts.values())]
-        lines = [f"{'format':<15}{'damage':<20}" + "".join(f"{one:>10}" for one in columns)]
+        columns += [one for one in NEVER if one not in columns]
+        heads = "".join(f"{one:>10}" for one in ("inputs", *columns, "MiB"))
+        lines = [f"{'format':<15}{'damage':<20}{heads}"]
         for (file_format, kind), counts in sorted(self.counts.items()):
-            cells = "".join(f"{counts[one] or '-':>10}" for one in columns)
-            lines.append(f"{file_format:<15}{kind:<20}{cells}")
+            numbers = [counts.total(), *(counts[one] for one in columns)]
+            cells = "".join(f"{number or '-':>10}" for number in numbers)
+            peak = self.peak[file_format, kind] / (1 << 20)
+            lines.append(f"{file_format:<15}{kind:<20}{cells}{peak:>10.0f}")
+        lines += ["", f"{'one byte':<15}" + "".join(f"{one:>10}" for one in SILENCE)]
         for one in self.formats:
-            lines.append(f"{one}: {100 * self.silent_share(one):.2f} % of one-byte inputs MOVED")
+            cells = "".join(f"{number:>10}" for number in self.silence(one).values())
+            lines.append(f"{one:<15}{cells}  {100 * (1 - self.silent_share(one)):.2f} % said")
         total = sum(counts.total() for counts in self.counts.values())
         return "\n".join([*lines, f"{total} inputs; the slowest took {self.slowest:.2f} s"])
 
@@ -538,19 +624,25 @@ def inputs(chosen: Sequence[str], kinds: Sequence[str], seed: int) -> Iterator[l
         ]
 
 
-def run(stream: Iterable[list[Input]], jobs: int, until: Callable[[int], bool]) -> Round:
-    """Summarise inputs in `jobs` workers until `until(how many of each)`."""
+def run(
+    stream: Iterable[list[Input]], jobs: int, until: Callable[[int], bool], folder: Path
+) -> Round:
+    """Summarise inputs in `jobs` workers until `until(how many of each)`; failures go to `folder`
+    as they come."""
     found = Round()
     workers = [Worker() for _ in range(jobs)]
     with ThreadPoolExecutor(jobs) as pool:
         for number, batch in enumerate(stream):
             if until(number):
                 break
+            known = len(found.failures)
             parts = [batch[at::jobs] for at in range(jobs)]
             done = pool.map(lambda w, part: [w.result(one) for one in part], workers, parts)
             for part, results in zip(parts, done, strict=True):
                 for one, result in zip(part, results, strict=True):
                     found.add(one, result)
+            if len(found.failures) > known:
+                keep(found, folder)
     for worker in workers:
         worker.close()
     return found
@@ -594,7 +686,7 @@ def main() -> int:
     end = time.monotonic() + 60 * given.minutes
     until = (lambda n: n >= given.each) if given.each else (lambda _: time.monotonic() > end)
     chosen = given.samples or list(samples())
-    found = run(inputs(chosen, given.kinds, given.seed), given.jobs, until)
+    found = run(inputs(chosen, given.kinds, given.seed), given.jobs, until, given.keep)
     keep(found, given.keep)
     print(found.table())
     return int(found.failed)

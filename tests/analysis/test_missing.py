@@ -61,8 +61,8 @@ def test_a_plane_with_a_devices_ops_and_not_its_name(name):
     space.planes[3].name = name
     found = of(space)
     assert found.doubts == (
-        f"Plane {name!r} has the line 'XLA Ops' of a device, but not the name of one: its 36 events "
-        "are left out, the file may be damaged.",
+        f"Plane {name!r} has the line 'XLA Ops' of a device, but not the name of one: its 36 "
+        "events are left out, the file may be damaged.",
     )
     assert found.is_cut
 
@@ -115,8 +115,8 @@ def test_a_device_with_far_fewer_ops_than_its_siblings(steps, ops):
     found = of(tpus(lost=lambda device, step, _: device == 2 and step >= steps))
     (few,) = (doubt for doubt in found.doubts if "beside it" in doubt)
     assert few == (
-        f"/device:TPU:2 shows {ops} that devices run together, where devices beside it show 12: its "
-        "events are lost, or those of others are booked on it; the file may be damaged."
+        f"/device:TPU:2 shows {ops} that devices run together, where devices beside it show 12: "
+        "its events are lost, or those of others are booked on it; the file may be damaged."
     )
     assert found.is_cut
 

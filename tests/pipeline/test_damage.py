@@ -9,9 +9,13 @@ import pytest
 
 from builders_json import event, process, thread, trace
 from builders_xspace import STAMP, Space
+from marin_profile.base.errors import BrokenInputError
+from marin_profile.history import record_of
 from marin_profile.pipeline import summarize
 from marin_profile.readers import xplane
+from marin_profile.reports import render_markdown
 from marin_profile.schema import ProfileSummary
+from marin_profile.verdict import assess
 
 
 def tpu_space(devices: int = 2, steps: int = 6) -> Space:
@@ -71,3 +75,92 @@ def test_whatever_a_reader_stumbles_over_the_sibling_is_read_and_other_hosts_go_
     assert "odd-0.trace.json.gz instead" in said
     assert "holds what no profile does (OverflowError: Python int too large" in said
     assert "Host odd-1 is missing" in said
+
+
+# --- a cut between planes ----------------------------------------------------------------------
+
+MEETS = "%all-reduce.3 = f32[8] all-reduce(%dot.1), replica_groups={{0,1,2,3}}"
+EARLY = "The file ends behind the planes of its devices: "
+
+
+def meeting(steps: int = 6, offset: int = 0, end: bool = True) -> Space:
+    """Four devices that meet, and what a profiler writes behind their planes."""
+    space = Space()
+    for ordinal in range(4):
+        tpu = space.tpu(ordinal)
+        for step in range(steps):
+            at = 100 * step + offset
+            tpu.step(step, at, 95).op("dot.1", at, 60, category="convolution fusion")
+            tpu.op("all-reduce.3", at + 60, 20, category="all-reduce", long_name=MEETS)
+    if end:
+        space.host().call("work", 0, 5)
+        space.environment(1_700_000_000 * 10**9, 1_700_000_000 * 10**9 + 700_000)
+    return space
+
+
+@pytest.mark.parametrize("planes", [1, 2, 3])
+def test_a_file_cut_behind_a_plane_is_said_first_and_not_judged(
+    tmp_path: Path, planes: int
+) -> None:
+    space = meeting()
+    whole = summary_of_files(tmp_path / "whole", {"a.xplane.pb": meeting(offset=1).encode()})
+    del space.planes[planes:]
+    found = summary_of_files(tmp_path / "cut", {"a.xplane.pb": space.encode()})
+    assert found.run_metadata.num_devices == planes
+    verb = "is" if planes == 1 else "are"
+    assert found.trace_overview.quality_warnings[0] == (
+        f"{EARLY}what the profiler writes after them (the host, the Task Environment) is not "
+        f"there, and its programs run on 4 devices, of which {planes} {verb} there. It is cut, and "
+        "devices are lost: totals are lower bounds."
+    )
+    assert found.trace_overview.suspected_truncation
+    first = render_markdown(found).splitlines()[2]
+    assert first.startswith("The capture is cut or damaged, and the figures are of what is left")
+    assert "after may be truncated" in assess([whole], [found]).reasons
+    assert record_of(found, label="").suspected_truncation
+
+
+def test_a_file_with_all_its_devices_may_end_behind_them(tmp_path: Path) -> None:
+    found = summary_of_files(tmp_path, {"a.xplane.pb": meeting(end=False).encode()})
+    assert EARLY not in warnings_of(found)
+    assert not found.trace_overview.suspected_truncation
+
+
+def test_one_of_several_hosts_has_fewer_devices_than_take_part(tmp_path: Path) -> None:
+    space = meeting()
+    del space.planes[:2]
+    found = summary_of_files(tmp_path / "end", {"a.xplane.pb": space.encode()})
+    assert EARLY not in warnings_of(found)
+    named = meeting(end=False)
+    del named.planes[:2]
+    named.hostname = "a"
+    found = summary_of_files(tmp_path / "name", {"a.xplane.pb": named.encode()})
+    assert not found.trace_overview.suspected_truncation
+
+
+def test_the_devices_of_all_hosts_together_are_counted(tmp_path: Path) -> None:
+    halves = []
+    for planes in (slice(0, 2), slice(2, 4)):
+        space = meeting(end=False)
+        del space.planes[planes]
+        halves.append(space.encode())
+    files = {f"host-{n}.xplane.pb": content for n, content in enumerate(halves)}
+    assert not summary_of_files(tmp_path, files).trace_overview.suspected_truncation
+
+
+# --- a file that shows no device work ----------------------------------------------------------
+
+
+def test_without_device_work_a_file_that_ends_early_may_be_cut(tmp_path: Path) -> None:
+    space = Space()
+    space.plane("/host:metadata", jax_version="0.11.2").event("x", "y", 0, 5)
+    with pytest.raises(BrokenInputError, match="it may be cut; copy or capture it again"):
+        summary_of_files(tmp_path, {"a.xplane.pb": space.encode()})
+
+
+def test_a_damaged_json_without_device_work_is_no_host_only_profile(tmp_path: Path) -> None:
+    host = [process(701, "/host:CPU"), thread(701, 1, "python")]
+    host += [event("f", str(n), "1", pid="701", tid="1") for n in range(3)]
+    text = trace(*host, event("dot.1", "5", "1").replace('"ts"', "ts"), named=False)
+    with pytest.raises(BrokenInputError, match="is damaged, and what is left of it shows no"):
+        summary_of_files(tmp_path, {"a.trace.json": text})

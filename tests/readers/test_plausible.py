@@ -168,3 +168,29 @@ def test_a_few_events_out_of_order_are_said():
 def test_a_file_in_any_order_is_no_damage():
     space = told(running(steps=40), seconds=0.8)
     assert read_bytes(space.encode(shuffle=3)).doubts == ()
+
+
+def sorted_lines(*more: str, lines: int = 4) -> bytes:
+    """Lines of 60 events of a JSON trace, one after the other in each."""
+    events = [
+        event("dot.1", str(100 * n), "50", tid=str(3 + line))
+        for line in range(lines)
+        for n in range(60)
+    ]
+    threads = [thread(3, 3 + line, f"XLA Ops {line}") for line in range(lines)]
+    return trace(process(), *threads, *events, *more, named=False)
+
+
+def test_in_json_one_unsorted_line_among_sorted_ones_is_said():
+    assert read_json(sorted_lines()).doubts == ()
+    timeline = read_json(sorted_lines(event("odd.9", "300", "5", tid="6")))
+    assert timeline.doubts == (
+        "1 event of line 'XLA Ops 3' of /device:TPU:0 is out of order, which the profiler writes "
+        "sorted: times there may be damaged.",
+    )
+
+
+def test_not_every_writer_of_json_sorts():
+    odd = [event("odd.9", "300", "5", tid=tid) for tid in ("5", "6")]
+    assert read_json(sorted_lines(*odd)).doubts == ()
+    assert read_json(sorted_lines(odd[0], lines=3)).doubts == ()

@@ -219,3 +219,25 @@ def test_damage_gives_a_timeline_or_a_refusal(
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_in_a_sentence(text: bytes) -> None:
     refusal(text)
+
+
+@pytest.mark.parametrize("window", [16, 1 << 20])
+def test_zero_bytes_are_said_also_inside_a_name(
+    monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(json_stream, "WINDOW", window)
+    monkeypatch.setattr(json_stream, "PIECE", 16)
+    at = SMALL.index(b"op1")
+    timeline = read(SMALL.replace(b"op1", b"o\0\0"))
+    assert timeline.notes == (
+        f"the text holds zero bytes, which JSON does not, the first at byte {at + 1}: events there "
+        "are lost or changed.",
+    )
+    assert not any("zero bytes" in note for note in read(SMALL).notes)
+
+
+@pytest.mark.parametrize(("lost", "truncated"), [(5, False), (200, True)])
+def test_a_file_of_which_much_is_unreadable_is_not_whole(lost: int, truncated: bool) -> None:
+    events = [event(f"op{n}", str(n)) for n in range(600)]
+    events[100 : 100 + lost] = [one.replace('"ph"', "ph") for one in events[100 : 100 + lost]]
+    assert read(trace(*events)).truncated == truncated

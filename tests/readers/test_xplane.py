@@ -425,6 +425,19 @@ def test_events_whose_metadata_is_missing_are_said():
         "4 events of 8 have no name, for their metadata is missing: the file is damaged, and "
         "nothing can be said of their ops.",
     )
+    assert timeline.truncated
+
+
+def test_a_few_events_without_metadata_leave_a_whole_profile():
+    space = Space()
+    tpu = space.tpu(0)
+    for at in range(200):
+        tpu.op("a", 10 * at, 5)
+    tpu.op("b", 5000, 5)
+    del tpu._metadata[next(key for key in tpu._metadata if key[0] == "b")]
+    timeline = space.timeline()
+    assert timeline.doubts[0].startswith("1 event of 201 have no name")
+    assert not timeline.truncated
 
 
 def test_a_damaged_line_names_its_byte_and_keeps_the_others():

@@ -235,7 +235,8 @@ def test_hostile_names_stay_text() -> None:
 def test_a_cut_trace_comes_first() -> None:
     overview = build_summary().trace_overview.model_copy(update={"suspected_truncation": True})
     found = sections(render_markdown(build_summary(trace_overview=overview)))
-    assert found["Coverage and warnings"].startswith("**The trace looks cut")
+    assert found["Coverage and warnings"].startswith("**The trace looks cut or damaged")
+    assert found["What to try next"].startswith("The capture is cut or damaged: ")
 
 
 def test_a_warning_appears_once() -> None:

@@ -72,8 +72,8 @@ def is_cut(context: Context) -> bool:
 
 
 def _cut_behind_a_plane(context: Context) -> list[str]:
-    """A file that ends behind a device's plane is sound by itself: it is cut if the devices that its
-    programs run on are in no file. Alone, an early end may be an old profiler's habit."""
+    """A file that ends behind a device's plane is sound by itself: it is cut if devices that its
+    programs run on are in no file. An early end alone may be a profiler's habit."""
     early = [part for part in context.parts if part.ends_early]
     told = max((part.devices_told for part in early), default=0)
     there = sum(
@@ -84,9 +84,9 @@ def _cut_behind_a_plane(context: Context) -> list[str]:
         return []
     hosts = f" of {', '.join(part.host for part in early)}" if len(context.parts) > 1 else ""
     return [
-        f"The file{hosts} ends behind the planes of its devices: what the profiler writes after them "
-        f"(the host, the Task Environment) is not there, and the programs in it run on {told} "
-        f"devices, of which there {'is' if there == 1 else 'are'} {there}. It is cut, and devices "
+        f"The file{hosts} ends behind the planes of its devices: what the profiler writes after "
+        f"them (the host, the Task Environment) is not there, and its programs run on {told} "
+        f"devices, of which {there} {'is' if there == 1 else 'are'} there. It is cut, and devices "
         "are lost: totals are lower bounds."
     ]
 

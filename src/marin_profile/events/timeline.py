@@ -176,12 +176,12 @@ class Timeline:
     """One host's events. See the module docstring for units, clocks and order.
 
     `hlo` maps the id that a program is registered under to its instructions by name, `hlo_modules`
-    to the name of its module ("" if the file does not say), `hlo_devices` to the number of devices that
-    it is compiled for. `profile_start_ns` and
-    `profile_stop_ns` are epoch nanoseconds where the file tells them; `origin` is when the first
-    event began, as (epoch nanoseconds, picoseconds). `dropped` counts events left out, by reason;
-    `notes` are warnings for people, one sentence each, `doubts` those of them that come first: the
-    numbers may be wrong. `truncated`: some of the profile is not in the file, or cannot be read.
+    to the name of its module ("" if the file does not say), `hlo_devices` to the number of devices
+    that it is compiled for. `profile_start_ns` and `profile_stop_ns` are epoch nanoseconds where
+    the file tells them; `origin` is when the first event began, as (epoch nanoseconds,
+    picoseconds). `dropped` counts events left out, by reason; `notes` are warnings for people, one
+    sentence each, `doubts` those of them that come first: the numbers may be wrong.
+    `truncated`: some of the profile is not in the file, or cannot be read.
     `ends_early`: the file has none of the planes that a profiler writes behind those of devices.
     """
 

@@ -8,6 +8,8 @@ from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
 from marin_profile.schema import ProfileSummary
 
+CUT = "The capture is cut or damaged: take a whole one before acting on this."
+
 
 class CandidateRow(Row, frozen=True, kw_only=True):
     candidate_id: str
@@ -27,8 +29,14 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
         basis or NOT_STATED,
         rows,
         limit=parameters.limit,
-        note=None if rows else "No finding passed its threshold.",
+        note=_note(summary),
     )
+
+
+def _note(summary: ProfileSummary) -> str | None:
+    if not summary.optimization_candidates:
+        return "No finding passed its threshold."
+    return CUT if summary.trace_overview.suspected_truncation else None
 
 
 QUERY = Query(

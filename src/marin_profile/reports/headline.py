@@ -33,12 +33,18 @@ def window_name(window: str | None) -> str:
 def headline(summary: ProfileSummary) -> str:
     """Plain text: what speaks against the steps, if anything does, the figures, who is late."""
     facts = overview(summary)
-    doubt = _doubt(facts, len(summary.step_time.steps))
+    doubt = _cut(summary) + _doubt(facts, len(summary.step_time.steps))
     if facts.step_median is None and not facts.kept_steps and summary.step_time.steps:
         step = "No step of the capture could be kept"
     else:
         step = _step(facts, summary.step_time.linked, why_they_differ(summary))
     return f"{doubt}{step}; {_device(facts, summary)}.{_stragglers(summary)}"
+
+
+def _cut(summary: ProfileSummary) -> str:
+    if not summary.trace_overview.suspected_truncation:
+        return ""
+    return "The capture is cut or damaged, and the figures are of what is left of it. "
 
 
 def _doubt(facts: OverviewRow, with_work: int) -> str:

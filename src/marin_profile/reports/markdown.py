@@ -23,6 +23,7 @@ from marin_profile.base.text import (
     table,
 )
 from marin_profile.queries.bound_by import device_time_parts
+from marin_profile.queries.next_steps import CUT
 from marin_profile.reports.headline import headline
 from marin_profile.reports.markdown_host import host_activity
 from marin_profile.reports.markdown_lists import (
@@ -177,7 +178,7 @@ def _coverage(summary: ProfileSummary, top_k: int) -> list[str]:
     lines: list[str] = []
     if summary.trace_overview.suspected_truncation:
         lines.append(
-            "**The trace looks cut: totals are lower bounds and steps may be missing.**",
+            "**The trace looks cut or damaged: totals are lower bounds and steps may be missing.**",
         )
     if coverage:
         facts = [
@@ -275,6 +276,8 @@ def _advice(summary: ProfileSummary, top_k: int) -> list[str]:
     if not summary.optimization_candidates:
         return ["No finding passed its threshold."]
     lines: list[str] = []
+    if summary.trace_overview.suspected_truncation:
+        lines.append(CUT)
     for one in summary.optimization_candidates[:top_k]:
         lines += [
             *([""] if lines else []),
