@@ -2,6 +2,7 @@
 
 Usage: python scripts/fuzz.py --minutes 5 [--seed 1] [--jobs 1] [--keep fuzz_out]
        python scripts/fuzz.py --each 500        a fixed number per sample and kind
+           [--silence 5000]                     ... and so many of one byte for each format
        NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=... python scripts/fuzz.py
                                                 every index of compiled code is checked
        python scripts/fuzz.py --replay v6e.xplane:one byte:17
@@ -613,27 +614,42 @@ class Round:
         return "\n".join([*lines, f"{total} inputs; the slowest took {self.slowest:.2f} s"])
 
 
-def inputs(chosen: Sequence[str], kinds: Sequence[str], seed: int) -> Iterator[list[Input]]:
-    """Without end: one input of each sample and kind at a time."""
+def inputs(
+    chosen: Sequence[str],
+    kinds: Sequence[str],
+    seed: int,
+    each: int | None = None,
+    silence: int = 0,
+) -> Iterator[list[Input]]:
+    """One input of each sample and kind at a time: `each` of them (without end if None), and of the
+    one-byte ones at least `silence` of each format."""
+    suffixes = Counter(samples()[name].suffix for name in chosen)
+
+    def is_wanted(name: str, kind: str, number: int) -> bool:
+        least = each
+        if each is not None and kind == SILENCE_KIND:
+            least = max(each, math.ceil(silence / suffixes[samples()[name].suffix]))
+        return least is None or number < least
+
     for number in count():
-        yield [
+        batch = [
             Input(name, kind, seed * 1_000_000 + number)
             for name in chosen
             for kind in KINDS[samples()[name].suffix]
-            if not kinds or kind in kinds
+            if (not kinds or kind in kinds) and is_wanted(name, kind, number)
         ]
+        if not batch:
+            return
+        yield batch
 
 
-def run(
-    stream: Iterable[list[Input]], jobs: int, until: Callable[[int], bool], folder: Path
-) -> Round:
-    """Summarise inputs in `jobs` workers until `until(how many of each)`; failures go to `folder`
-    as they come."""
+def run(stream: Iterable[list[Input]], jobs: int, until: Callable[[], bool], folder: Path) -> Round:
+    """Summarise inputs in `jobs` workers until `until()`; failures go to `folder` as they come."""
     found = Round()
     workers = [Worker() for _ in range(jobs)]
     with ThreadPoolExecutor(jobs) as pool:
-        for number, batch in enumerate(stream):
-            if until(number):
+        for batch in stream:
+            if until():
                 break
             known = len(found.failures)
             parts = [batch[at::jobs] for at in range(jobs)]
@@ -674,6 +690,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--each", type=int, help="so many of each sample and kind instead")
+    parser.add_argument("--silence", type=int, default=0, help="one-byte inputs of each format")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--samples", nargs="*", default=[], metavar="NAME")
@@ -684,9 +701,10 @@ def main() -> int:
     if given.replay:
         return replay(given.replay)
     end = time.monotonic() + 60 * given.minutes
-    until = (lambda n: n >= given.each) if given.each else (lambda _: time.monotonic() > end)
+    until = (lambda: False) if given.each else (lambda: time.monotonic() > end)
     chosen = given.samples or list(samples())
-    found = run(inputs(chosen, given.kinds, given.seed), given.jobs, until, given.keep)
+    stream = inputs(chosen, given.kinds, given.seed, given.each, given.silence)
+    found = run(stream, given.jobs, until, given.keep)
     keep(found, given.keep)
     print(found.table())
     return int(found.failed)

@@ -8,7 +8,7 @@ import pytest
 
 from builders_json import event, process, thread, trace
 from builders_json import read as read_json
-from builders_xspace import Space, hlo_proto, message, number
+from builders_xspace import Space, computation, hlo_proto, instruction, message, number
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.missing import Missing, find_missing
 from marin_profile.analysis.steps.find import find_steps
@@ -165,6 +165,20 @@ def test_the_devices_that_a_program_is_compiled_for():
     assert of(space).devices_told == 8
     space.hlo(8, hlo_proto())
     assert space.timeline().hlo_devices == {7: 8, 8: 0}
+
+
+def test_cpu_ops_that_do_not_say_where_they_ran():
+    groups = instruction("psum.1", "all-reduce", id=1, groups=[range(8)])
+    space = Space().hlo(7, hlo_proto(computation(1, 1, groups)))
+    host = space.host()
+    for ordinal in range(8):
+        host.cpu_op("psum.1", 10 * ordinal, 9, ordinal=ordinal, program_id=7)
+    assert of(space).doubts == ()
+    host._stat_ids["devicf_ordinal"] = host._stat_ids.pop("device_ordinal")
+    assert of(space).doubts == (
+        "No op says which of the 8 devices it ran on: all are booked on /device:CPU:0, the file "
+        "may be damaged.",
+    )
 
 
 # --- ops of executions -------------------------------------------------------------------------

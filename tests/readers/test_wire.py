@@ -160,17 +160,17 @@ def test_line_header():
         + message(11, b"shown")
         + number(99, 1)
     )
-    line_id, timestamp, name, display, count, broke_at = wire.line_header(
+    line_id, timestamp, name, display, count, broke_at, odd = wire.line_header(
         buffer(content), 0, len(content)
     )
-    assert (line_id, timestamp, count, broke_at) == (2**40, 123, 2, BROKEN)
+    assert (line_id, timestamp, count, broke_at, odd) == (2**40, 123, 2, BROKEN, 1)
     assert content[name[0] : name[1]] == b"name"
     assert content[display[0] : display[1]] == b"shown"
 
 
 def test_line_header_of_a_damaged_line_gives_the_offset():
     content = number(1, 3) + message(4, b"") + b"\x22\x7fcut"
-    line_id, _, _, _, count, broke_at = wire.line_header(buffer(content), 0, len(content))
+    line_id, _, _, _, count, broke_at, _ = wire.line_header(buffer(content), 0, len(content))
     assert (line_id, count, broke_at) == (3, 1, 4)
 
 

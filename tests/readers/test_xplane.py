@@ -440,6 +440,39 @@ def test_a_few_events_without_metadata_leave_a_whole_profile():
     assert not timeline.truncated
 
 
+@pytest.mark.parametrize("where", ["space", "plane", "line"])
+def test_fields_that_the_format_does_not_have(where):
+    """The tag of a plane, a line or an event (fields 1, 3, 4, as bytes), with one bit flipped."""
+    space = Space("host-0")
+    for ordinal in range(3):
+        tpu = space.tpu(ordinal)
+        tpu.op("a", 0, 5).op("b", 0, 5, line="XLA Modules")
+    content = bytearray(space.encode())
+    at = {"space": 0, "plane": content.index(b"XLA Ops") - 6, "line": content.index(b"XLA Ops") + 7}
+    assert content[at[where]] in (0x0A, 0x1A, 0x22)
+    content[at[where]] ^= 0x40
+    (doubt,) = read_bytes(bytes(content)).doubts
+    assert doubt.startswith("1 field of the file is of a kind that the format does not have: ")
+
+
+def test_a_newer_format_may_have_more_fields():
+    space = Space("host-0")
+    for ordinal in range(3):
+        space.tpu(ordinal).op("a", 0, 5).lines["XLA Ops"].raw = number(50, 1)
+    assert space.timeline().doubts == ()
+
+
+def test_stats_without_a_name_are_said():
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.op("a", 0, 5, category="loop fusion")
+    tpu._stat_ids[""] = tpu._stat_ids.pop("hlo_category")
+    assert space.timeline().doubts == (
+        "1 stat of ops has no name: the file may be damaged, and what they say of their ops is "
+        "lost.",
+    )
+
+
 def test_a_damaged_line_names_its_byte_and_keeps_the_others():
     space = Space()
     tpu = space.tpu(0)

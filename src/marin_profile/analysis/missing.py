@@ -21,7 +21,7 @@ import numpy as np
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.executions import Program
 from marin_profile.analysis.op_facts import OpFacts
-from marin_profile.analysis.planes import OPS_LINE, SPARSECORE, SPARSECORE_LINES, plane_kind
+from marin_profile.analysis.planes import CPU, OPS_LINE, SPARSECORE, SPARSECORE_LINES, plane_kind
 from marin_profile.analysis.steps.series import Bools, StepSeries
 from marin_profile.base.columns import distinct
 from marin_profile.base.text import plural
@@ -50,17 +50,19 @@ class Missing:
 def find_missing(found: HostDevices, steps: StepSeries) -> Missing:
     unnamed = list(_op_lines_of_no_device(found))
     few = list(_devices_with_few_ops(found))
+    told = _devices_told(found)
     return Missing(
         doubts=(
             *unnamed,
             *_names(found),
+            *_without_ordinals(found, told),
             *few,
             *_short_executions(found),
             *_absent_from_steps(found, steps),
             *_jumps_in_numbers(steps),
         ),
         is_cut=bool(unnamed or few),
-        devices_told=_devices_told(found),
+        devices_told=told,
     )
 
 
@@ -113,6 +115,17 @@ def _names(found: HostDevices) -> Iterator[str]:
                 f"Of the devices {kind}:{min(known)} to {max(known)} the file lacks "
                 f"{', '.join(gaps[:_LISTED])}: unless they took no part, it may be damaged."
             )
+
+
+def _without_ordinals(found: HostDevices, told: int) -> Iterator[str]:
+    if [device.kind for device in found.devices] != [CPU] or told < 2:
+        return
+    device = found.devices[0]
+    if not found.timeline.device_ordinal.find(device.rows)[0].any():
+        yield (
+            f"No op says which of the {told} devices it ran on: all are booked on {device.name}, "
+            "the file may be damaged."
+        )
 
 
 def _devices_told(found: HostDevices) -> int:

@@ -10,7 +10,7 @@ Contract
   everything else began. Where most events would be outside, it is the clock that is wrong: nothing
   is left out, and that is said.
 * A line in which a few events stand out of order is said; nobody knows which of them is wrong. In
-  JSON it is said of the only such line among several.
+  JSON, and of a short line, it is said of the only such line among several.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LONGEST_PS = 26 * 24 * 3600 * PS_PER_SECOND
 OVER_LONGEST_MODULE = 1.5
 # A line with more events out of order than this is written so.
 FEW_OUT_OF_ORDER = 0.02
-LEAST_ORDERED = 50
+LEAST_ORDERED, LONG_LINE = 8, 50
 LEAST_SORTED_LINES = 4
 
 MODULE_LINES = ("XLA Modules", "Sparse Core Modules")
@@ -301,15 +301,15 @@ def _kept(column: Sparse, keep: Bools) -> Sparse:
 
 
 def _out_of_order(timeline: Timeline, facts: Int64s, found: _Found) -> None:
-    """The profiler sorts the events of each line as it writes an XSpace; not every writer of JSON
-    does, so there all other lines must be sorted."""
-    long = [index for index, line in enumerate(timeline.lines) if line.count >= LEAST_ORDERED]
-    unsorted = [index for index in long if facts[index, DESCENTS]]
-    if timeline.source_format != XPLANE and (len(unsorted) > 1 or len(long) < LEAST_SORTED_LINES):
-        return
+    """The profiler sorts the events of each line as it writes an XSpace. Of a short line, and in
+    JSON, which not every writer sorts, that is known if all other lines are sorted."""
+    known = [index for index, line in enumerate(timeline.lines) if line.count >= LEAST_ORDERED]
+    unsorted = [index for index in known if facts[index, DESCENTS]]
+    is_alone = len(unsorted) == 1 and len(known) >= LEAST_SORTED_LINES
     for index in unsorted:
         line, descents = timeline.lines[index], int(facts[index, DESCENTS])
-        if descents <= FEW_OUT_OF_ORDER * line.count:
+        is_sorted = timeline.source_format == XPLANE and line.count >= LONG_LINE
+        if (is_sorted or is_alone) and descents <= max(1, FEW_OUT_OF_ORDER * line.count):
             plane = timeline.planes[line.plane].name
             found.doubts.append(
                 f"{_events(descents)} of line {line.name!r} of {plane} {_are(descents)} out of "

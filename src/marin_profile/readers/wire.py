@@ -70,13 +70,15 @@ def field(buffer, at, end):
 def line_header(buffer, at, end):
     """What an XLine says besides its events, without keeping them.
 
-    Returns (id, timestamp_ns, name span, display name span, event count, damage offset or BROKEN).
+    Returns (id, timestamp_ns, name span, display name span, event count, damage offset or BROKEN,
+    how many fields no XLine has).
     """
     line_id = np.int64(0)
     timestamp_ns = np.int64(0)
     name = (np.int64(0), np.int64(0))
     display = (np.int64(0), np.int64(0))
     count = 0
+    odd = 0
     broke_at = np.int64(BROKEN)
     while at < end:
         number, wire, value, length, behind = field(buffer, at, end)
@@ -93,8 +95,10 @@ def line_header(buffer, at, end):
             name = (value, np.int64(value + length))
         elif number == 11 and wire == WIRE_BYTES:
             display = (value, np.int64(value + length))
+        elif wire != WIRE_VARINT or (number != 9 and number != 10):
+            odd += 1
         at = behind
-    return line_id, timestamp_ns, name, display, count, broke_at
+    return line_id, timestamp_ns, name, display, count, broke_at, odd
 
 
 @jit

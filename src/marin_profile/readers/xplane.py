@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from marin_profile.base.errors import BrokenInputError
+from marin_profile.base.text import plural
 from marin_profile.events.timeline import HloInstruction, Plane, Timeline
 from marin_profile.readers.hlo import Buffer, Span, device_count, fields, read_hlo_proto, text
 from marin_profile.readers.op_stats import Stat
@@ -31,6 +32,7 @@ from marin_profile.readers.xplane_planes import RawPlane, first_text
 METADATA_PLANE = "/host:metadata"
 HOST_PLANE = "/host:CPU"
 PLANE, HOSTNAME = 1, 4
+SPACE_FIELDS = range(PLANE, HOSTNAME + 1)
 _PROGRAM_ID = re.compile(r"\(([0-9]{1,20})\)$")
 REPLACEMENT_CHARACTER = b"\xef\xbf\xbd"
 
@@ -41,10 +43,13 @@ def read_xplane(stream: BinaryIO, *, path: str) -> Timeline:
     space, broke_at = walk(buffer, 0, len(buffer))
     hostname = ""
     spans = []
+    odd_fields = 0
     for number, wire, at, length in space.tolist():
-        if number == PLANE and wire == WIRE_BYTES:
+        if wire != WIRE_BYTES or number not in SPACE_FIELDS:
+            odd_fields += 1
+        elif number == PLANE:
             spans.append((at, at + length))
-        elif number == HOSTNAME and wire == WIRE_BYTES and not hostname:
+        elif number == HOSTNAME and not hostname:
             hostname = text(buffer, (at, at + length))
     if broke_at != BROKEN:
         spans += _cut_plane(buffer, int(broke_at))
@@ -55,7 +60,24 @@ def read_xplane(stream: BinaryIO, *, path: str) -> Timeline:
     if broke_at != BROKEN and read[-1].broke_at == BROKEN:
         damaged[int(broke_at)] = ""
     planes, repeated = _one_per_name(read)
-    return checked(_assemble(buffer, planes, hostname, damaged, repeated, path))
+    doubts = _odd_fields(odd_fields, planes)
+    return checked(_assemble(buffer, planes, hostname, damaged, repeated, doubts, path))
+
+
+def _odd_fields(count: int, planes: list[RawPlane]) -> list[str]:
+    """Fields of numbers that the format does not have: a newer format has them everywhere; a plane,
+    line or event whose tag is damaged becomes one."""
+    of_planes = [plane.odd_fields for plane in planes]
+    of_lines = [line.odd_fields for plane in planes for line in plane.lines]
+    for counts in (of_planes, of_lines):
+        if 2 * sum(map(bool, counts)) <= len(counts):
+            count += sum(counts)
+    if not count:
+        return []
+    return [
+        f"{plural(count, 'field')} of the file {'is' if count == 1 else 'are'} of a kind that the "
+        "format does not have: the file may be damaged, and planes, lines or events lost."
+    ]
 
 
 def _cut_plane(buffer: Buffer, at: int) -> list[Span]:
@@ -115,12 +137,14 @@ def _assemble(
     hostname: str,
     damaged: Mapping[int, str],
     repeated: list[RawPlane],
+    doubts: list[str],
     path: str,
 ) -> Timeline:
     """`damaged`: the bytes where planes are damaged, and their names."""
     environment = [plane for plane in planes if plane.name == ENVIRONMENT_PLANE]
     window = _window(environment[-1].decoded_stats(buffer)) if environment else None
     events = EventColumns.read(buffer, planes, window)
+    events.doubts += doubts
     hlo: dict[int, dict[str, HloInstruction]] = {}
     hlo_modules: dict[int, str] = {}
     hlo_devices: dict[int, int] = {}

@@ -130,6 +130,7 @@ class EventColumns:
         self.notes: list[str] = []
         self.doubts: list[str] = []
         self.nameless = 0
+        self.nameless_stats = 0
 
     @staticmethod
     def read(
@@ -147,6 +148,7 @@ class EventColumns:
                     continue
                 shift_ps = (start_ns - columns.base_ns) * PS_PER_NS
                 columns._add(index, line, describe, _scan(buffer, line, ids, shift_ps))
+            columns.nameless_stats += describe.nameless_stats
         columns._note_nameless()
         return columns
 
@@ -218,6 +220,12 @@ class EventColumns:
             self.doubts.append(
                 f"{plural(self.nameless, 'event')} of {self.filled:,} have no name, for their "
                 "metadata is missing: the file is damaged, and nothing can be said of their ops."
+            )
+        if self.nameless_stats:
+            self.doubts.append(
+                f"{plural(self.nameless_stats, 'stat')} of ops "
+                f"{'has' if self.nameless_stats == 1 else 'have'} no name: the file may be "
+                "damaged, and what they say of their ops is lost."
             )
 
     @property

@@ -20,6 +20,7 @@ class OpDecoder:
         self._keep_event_stats = keep_event_stats
         self._is_host = plane.is_host
         self._by_metadata: dict[int, tuple[str, str, dict[str, Stat]]] = {}
+        self.nameless_stats = 0
 
     def __call__(self, metadata_id: int, event: Span) -> Op:
         name, display, stats = self._metadata(metadata_id)
@@ -52,4 +53,10 @@ class OpDecoder:
             for number, _, inner in fields(self._buffer, span)
             if number == field_number
         )
-        return {key: value for key, value in decoded if key in OP_STATS}
+        found = {}
+        for key, value in decoded:
+            if key in OP_STATS:
+                found[key] = value
+            elif not key or key.isdecimal():
+                self.nameless_stats += 1
+        return found

@@ -36,7 +36,7 @@ def plane_name(buffer: Buffer, span: Span) -> str:
 @dataclass
 class RawPlane:
     """A plane whose events are not read yet; spans point into the file. `broke_at`: the byte where
-    it is damaged, or BROKEN."""
+    it is damaged, or BROKEN. `odd_fields`: how many of its fields no XPlane has."""
 
     id: int = 0
     name: str = ""
@@ -45,6 +45,7 @@ class RawPlane:
     stat_names: dict[int, str] = field(default_factory=dict)
     stats: list[Span] = field(default_factory=list)
     broke_at: int = BROKEN
+    odd_fields: int = 0
 
     @staticmethod
     def read(buffer: Buffer, span: Span) -> RawPlane:
@@ -56,8 +57,8 @@ class RawPlane:
             is_message = row[WIRE] == WIRE_BYTES
             if number == 1 and not is_message:
                 plane.id = value
-            elif not is_message:
-                continue
+            elif not (is_message and 2 <= number <= 6):
+                plane.odd_fields += 1
             elif number == 2:
                 plane.name = text(buffer, inner)
             elif number == 3:
@@ -99,12 +100,13 @@ class RawLine:
     timestamp_ns: int
     span: Span
     count: int
+    odd_fields: int = 0
 
     @staticmethod
     def read(buffer: Buffer, span: Span) -> RawLine:
-        line_id, timestamp, name, display, count, _ = line_header(buffer, span[0], span[1])
+        line_id, timestamp, name, display, count, _, odd = line_header(buffer, span[0], span[1])
         title = text(buffer, display) or text(buffer, name)
-        return RawLine(int(line_id), title, int(timestamp), span, int(count))
+        return RawLine(int(line_id), title, int(timestamp), span, int(count), int(odd))
 
 
 def map_entry(buffer: Buffer, span: Span) -> tuple[int, Span]:
