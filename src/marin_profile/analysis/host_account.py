@@ -26,7 +26,7 @@ from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import HostDevices
 from marin_profile.analysis.steps.annotations import find_markers
 from marin_profile.analysis.steps.series import StepSeries
-from marin_profile.base.columns import counts_of, extent_by, unique_pairs
+from marin_profile.base.columns import counts_of, distinct, extent_by, unique_pairs
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.host_events import (
     COMPILE,
@@ -172,7 +172,9 @@ def _launching_line(host: HostDevices) -> int | None:
     """The line with most calls of jitted functions, else with most launches."""
     timeline = host.timeline
     calls = [at for at, op in enumerate(timeline.ops) if launched_function(op.name) is not None]
-    rows = np.flatnonzero(np.isin(timeline.op, calls)) if calls else np.zeros(0, np.int64)
+    is_call = np.zeros(len(timeline.ops), np.bool_)
+    is_call[calls] = True
+    rows = np.flatnonzero(is_call[timeline.op]) if calls else np.zeros(0, np.int64)
     if not len(rows):
         launches = np.union1d(timeline.run_id.rows, timeline.correlation_id.rows)
         rows = host.host_rows(launches)
@@ -207,7 +209,9 @@ class _Causes:
     def __init__(self, timeline: Timeline, ops: Int64s) -> None:
         self.keys: list[Key] = [(UNTRACED, ""), (ON_DEVICE, "")]
         self._at = {key: at for at, key in enumerate(self.keys)}
-        self._names = {at: timeline.ops[at].name for at in np.unique(ops).tolist()}
+        self._names = {
+            at: timeline.ops[at].name for at in distinct(ops, len(timeline.ops)).tolist()
+        }
         self._kinds = {at: kind_of_host_event(name) for at, name in self._names.items()}
         self._size = len(timeline.ops)
 
@@ -226,7 +230,7 @@ class _Causes:
     def layer(self, thread: _Thread) -> _Layer:
         """Disjoint events, each its own cause."""
         cause = np.zeros(self._size, np.int64)
-        for at in np.unique(thread.op).tolist():
+        for at in distinct(thread.op, self._size).tolist():
             kind = self._kinds[at]
             cause[at] = self.of(kind, "" if kind == DISPATCH else self._names[at])
         return _Layer(thread.start, thread.end, cause[thread.op])
@@ -304,7 +308,8 @@ def _account(
     events, frames = thread.only(~is_frame).outermost, thread.only(is_frame).outermost
     layers = (_on_device(host), compile_layer, causes.layer(events), causes.layer(frames))
     sides = [side for layer in layers for side in (layer.start, layer.end)]
-    cuts = np.unique(np.concatenate([edges, thread.markers.starts, thread.markers.ends, *sides]))
+    # Equal cuts bound nothing, and are not worth looking for.
+    cuts = np.sort(np.concatenate([edges, thread.markers.starts, thread.markers.ends, *sides]))
     cuts = cuts[(cuts >= begin) & (cuts <= end)]
     amount = idle.covered(cuts[:-1], cuts[1:])
     starts = cuts[:-1][amount > 0]
