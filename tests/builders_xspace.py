@@ -494,6 +494,47 @@ def hlo_proto(*computations: bytes, name: str = "jit_f") -> bytes:
     return message(1, message(1, name) + b"".join(message(3, one) for one in computations))
 
 
+def logical_buffer(
+    id: int, size: int, *, instruction: int = 0, index: Iterable[int] = (), space: int = 0
+) -> bytes:
+    index = list(index)
+    definition = (packed(3, index) if index else b"") + number(4, instruction)
+    return message(1, number(1, id) + number(2, size) + message(3, definition) + number(4, space))
+
+
+def allocation(size: int, *buffers: int, space: int = 0, **flags: bool) -> bytes:
+    """`flags`, by the names in ALLOCATION_FLAGS, are set if given."""
+    return message(
+        3,
+        number(2, size)
+        + b"".join(number(ALLOCATION_FLAGS[name], int(value)) for name, value in flags.items())
+        + number(8, space)
+        + b"".join(message(9, number(1, one)) for one in buffers),
+    )
+
+
+ALLOCATION_FLAGS = {"thread_local": 3, "parameter": 5, "output": 7, "constant": 12}
+
+
+def heap_trace(
+    *events: tuple[str, int] | tuple[str, int, int] | tuple[str, int, int, str],
+) -> bytes:
+    """Events as (kind, buffer[, buffer whose memory it shares[, instruction]])."""
+    kinds = {"alloc": 0, "free": 1, "share": 2}
+    encoded = []
+    for kind, buffer, *rest in events:
+        event = number(1, kinds[kind]) + number(2, buffer)
+        event += message(4, rest[1]) if len(rest) > 1 else b""
+        event += number(5, rest[0]) if kind == "share" else b""
+        encoded.append(message(1, event))
+    return message(4, b"".join(encoded))
+
+
+def buffer_assignment(*parts: bytes) -> bytes:
+    """What an HLO proto holds beside its module: logical buffers, allocations, heap traces."""
+    return message(3, b"".join(parts))
+
+
 # --- the space ---------------------------------------------------------------------------------
 
 

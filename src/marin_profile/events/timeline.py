@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from marin_profile.base.columns import Int64s as Int64s
 from marin_profile.base.columns import find_sorted, moved_to_clock
+from marin_profile.events.buffers import BufferPlan
 from marin_profile.events.replica_groups import Groups
 
 Int32s = NDArray[np.int32]
@@ -177,7 +178,8 @@ class Timeline:
 
     `hlo` maps the id that a program is registered under to its instructions by name, `hlo_modules`
     to the name of its module ("" if the file does not say), `hlo_devices` to the number of devices
-    that it is compiled for. `profile_start_ns` and `profile_stop_ns` are epoch nanoseconds where
+    that it is compiled for, `hlo_memory` to XLA's plan of its memory, where the file holds one.
+    `profile_start_ns` and `profile_stop_ns` are epoch nanoseconds where
     the file tells them; `origin` is when the first event began, as (epoch nanoseconds,
     picoseconds). `dropped` counts events left out, by reason; `notes` are warnings for people, one
     sentence each, `doubts` those of them that come first: the numbers may be wrong.
@@ -206,6 +208,7 @@ class Timeline:
     )
     hlo_modules: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     hlo_devices: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    hlo_memory: Mapping[int, BufferPlan] = field(default_factory=lambda: MappingProxyType({}))
     hostname: str = ""
     profile_start_ns: int | None = None
     profile_stop_ns: int | None = None

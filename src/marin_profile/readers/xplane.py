@@ -18,8 +18,10 @@ from typing import BinaryIO
 
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.base.text import plural
+from marin_profile.events.buffers import BufferPlan
 from marin_profile.events.timeline import HloInstruction, Plane, Timeline
 from marin_profile.readers.hlo import Buffer, Span, device_count, fields, read_hlo_proto, text
+from marin_profile.readers.hlo_memory import read_buffer_plan
 from marin_profile.readers.op_stats import Stat
 from marin_profile.readers.plausible import checked
 from marin_profile.readers.profile_window import ENVIRONMENT_PLANE, START_STAT, STOP_STAT
@@ -148,11 +150,15 @@ def _assemble(
     hlo: dict[int, dict[str, HloInstruction]] = {}
     hlo_modules: dict[int, str] = {}
     hlo_devices: dict[int, int] = {}
+    hlo_memory: dict[int, BufferPlan] = {}
     for plane in planes:
         if plane.name == METADATA_PLANE:
             for program_id, name, proto in _hlo_modules(buffer, plane):
                 hlo[program_id], hlo_modules[program_id] = read_hlo_proto(buffer, *proto), name
                 hlo_devices[program_id] = device_count(buffer, *proto)
+                plan = read_buffer_plan(buffer, *proto)
+                if plan is not None:
+                    hlo_memory[program_id] = plan
     notes = list(events.notes)
     for at, name in damaged.items():
         lost = f"what stands behind it in {name}" if name else "the plane there"
@@ -177,6 +183,7 @@ def _assemble(
         hlo=hlo,
         hlo_modules=hlo_modules,
         hlo_devices=hlo_devices,
+        hlo_memory=hlo_memory,
         hostname=hostname,
         window=window,
         notes=tuple(notes),

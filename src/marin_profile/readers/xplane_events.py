@@ -10,6 +10,7 @@ import numpy as np
 from marin_profile.base.text import plural
 from marin_profile.base.times import PS_PER_NS
 from marin_profile.capture.formats import XPLANE
+from marin_profile.events.buffers import BufferPlan
 from marin_profile.events.timeline import (
     Flow,
     HloInstruction,
@@ -258,6 +259,7 @@ class EventColumns:
         hlo: Mapping[int, Mapping[str, HloInstruction]],
         hlo_modules: Mapping[int, str],
         hlo_devices: Mapping[int, int],
+        hlo_memory: Mapping[int, BufferPlan],
         hostname: str,
         window: tuple[int, int] | None,
         notes: tuple[str, ...],
@@ -296,6 +298,7 @@ class EventColumns:
             hlo=hlo,
             hlo_modules=hlo_modules,
             hlo_devices=hlo_devices,
+            hlo_memory=hlo_memory,
             hostname=hostname,
             profile_start_ns=window[0] if window else None,
             profile_stop_ns=window[1] if window else None,

@@ -1,0 +1,296 @@
+"""How much memory XLA planned for each program, and what lies there when it is fullest.
+
+Contract
+* One ProgramMemory for each program and memory space in which its plan holds anything. What is
+  alive at the peak sums to it exactly, in bytes.
+* The peak is that of the planner's own trace, with a buffer alive from ALLOC or SHARE_WITH to the
+  last FREE of all that share it, and of equal maxima the first; with all parameters, outputs and
+  constants that hold anything. XProf's memory viewer counts so. Thread-local memory is left out.
+* This is what XLA planned, not what an allocator gave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marin_profile.analysis.planes import GPU, TPU
+from marin_profile.base.columns import Int64s
+from marin_profile.base.jit import jit
+from marin_profile.events.buffers import FREE, NOTHING, SHARE_WITH, BufferPlan
+from marin_profile.events.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
+from marin_profile.events.shapes import arrays_in, tuple_parts
+from marin_profile.events.timeline import HloInstruction, Timeline
+
+PARAMETER: Final = "parameter"
+OUTPUT: Final = "output"
+CONSTANT: Final = "constant"
+TEMPORARY: Final = "temporary"
+
+# xla's memory spaces of each kind of device.
+_SPACES: Final[Mapping[str, Mapping[int, str]]] = {
+    TPU: {0: "hbm", 1: "vmem", 2: "smem", 5: "host"},
+    GPU: {0: "hbm", 1: "collective", 5: "host"},
+}
+
+
+@dataclass(frozen=True)
+class LiveBuffer:
+    """One that is alive at the peak. instruction: the one that defines it ("" if unknown);
+    argument: what the program calls this parameter; scope: where the instruction stands, without
+    its own name, () if the file does not say; padding: what its shape does not need, None where
+    that is not known."""
+
+    kind: str
+    instruction: str
+    shape: str
+    argument: str
+    scope: tuple[str, ...]
+    pass_name: str
+    size: int
+    padding: int | None
+
+
+@dataclass(frozen=True)
+class ProgramMemory:
+    """See the module docstring. instruction: where the peak is, "" where what stays makes all of
+    it. live: the largest first. is_whole: the plan could be read to its end."""
+
+    program_id: int
+    module: str
+    space: str
+    peak: int
+    instruction: str
+    scope: tuple[str, ...]
+    pass_name: str
+    live: tuple[LiveBuffer, ...]
+    is_whole: bool
+
+    def of_kind(self, kind: str) -> int:
+        return sum(one.size for one in self.live if one.kind == kind)
+
+    def by_scope(self) -> list[tuple[tuple[str, ...], str, int, int]]:
+        """(scope, pass, bytes, buffers), the largest first."""
+        sizes: Counter[tuple[tuple[str, ...], str]] = Counter()
+        counts: Counter[tuple[tuple[str, ...], str]] = Counter()
+        for one in self.live:
+            sizes[one.scope, one.pass_name] += one.size
+            counts[one.scope, one.pass_name] += 1
+        rows = [(*key, size, counts[key]) for key, size in sizes.items()]
+        return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
+
+
+def program_memory(timeline: Timeline, device_kind: str) -> tuple[ProgramMemory, ...]:
+    """The fullest first; names of spaces are those of `device_kind`."""
+    rows = []
+    for program_id, plan in timeline.hlo_memory.items():
+        module = _Module(timeline.hlo.get(program_id, {}))
+        spaces = {*plan.buffers.space.tolist(), *plan.allocations.space.tolist()}
+        for space in sorted(spaces):
+            peak, at, live = peak_of(plan, space)
+            if not peak:
+                continue
+            instruction = plan.names[at] if at != NOTHING else ""
+            scope, pass_name = module.scope_of(instruction)
+            rows.append(
+                ProgramMemory(
+                    program_id=program_id,
+                    module=timeline.hlo_modules.get(program_id, ""),
+                    space=_space_name(space, device_kind),
+                    peak=peak,
+                    instruction=instruction,
+                    scope=scope,
+                    pass_name=pass_name,
+                    live=tuple(
+                        sorted(
+                            (module.live(plan, *one) for one in live),
+                            key=lambda one: (-one.size, one.kind, one.instruction, one.shape),
+                        )
+                    ),
+                    is_whole=plan.is_whole,
+                )
+            )
+    return tuple(sorted(rows, key=lambda row: (-row.peak, row.module, row.program_id, row.space)))
+
+
+def _space_name(space: int, device_kind: str) -> str:
+    if device_kind not in _SPACES and space == 0:
+        return "host"
+    return _SPACES.get(device_kind, {}).get(space) or f"space {space}"
+
+
+def peak_of(plan: BufferPlan, space: int) -> tuple[int, int, list[tuple[str, int, int]]]:
+    """The bytes at the peak in this space, the instruction there (see `HeapEvents`; NOTHING without
+    a trace), and what is alive: (kind, bytes, its buffer)."""
+    at, alive = _replayed(plan, space)
+    live = [(TEMPORARY, int(plan.buffers.size[row]), row) for row in np.flatnonzero(alive).tolist()]
+    allocations = plan.allocations
+    lasting = allocations.is_lasting & ~allocations.is_thread_local & (allocations.space == space)
+    for row, largest in _largest_buffers(plan, lasting):
+        kind = (
+            PARAMETER
+            if allocations.is_parameter[row]
+            else OUTPUT
+            if allocations.is_output[row]
+            else CONSTANT
+        )
+        live.append((kind, int(allocations.size[row]), largest))
+    instruction = int(plan.events.instruction[at]) if at != NOTHING else NOTHING
+    live = [one for one in live if one[1]]
+    return sum(size for _, size, _ in live), instruction, live
+
+
+def _largest_buffers(plan: BufferPlan, wanted: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Of each wanted allocation the largest buffer in it, the first of equal ones; none of those
+    whose buffers hold nothing."""
+    holder, held = plan.allocations.holder, plan.allocations.held
+    known = held != NOTHING
+    holder, held = holder[known], held[known]
+    chosen = wanted[holder] & (plan.buffers.size[held] > 0)
+    holder, held = holder[chosen], held[chosen]
+    order = np.lexsort((np.arange(len(held)), -plan.buffers.size[held], holder))
+    first, index = np.unique(holder[order], return_index=True)
+    return list(zip(first.tolist(), held[order][index].tolist(), strict=True))
+
+
+def _trace_of(plan: BufferPlan, space: int) -> int:
+    """The trace that planned this space: of its first allocation that has one and does not last,
+    else the one with most events of its buffers; NOTHING if there is none."""
+    allocations, events, buffers = plan.allocations, plan.events, plan.buffers
+    holder_of = np.full(len(buffers.size), NOTHING, np.int64)
+    known = allocations.held != NOTHING
+    holder_of[allocations.held[known]] = allocations.holder[known]
+    trace_of: dict[int, int] = {}
+    most, best = 0, NOTHING
+    for trace in range(len(events.first) - 1):
+        named = events.buffer[events.first[trace] : events.first[trace + 1]]
+        if len(named) and named[0] != NOTHING and holder_of[named[0]] != NOTHING:
+            trace_of[int(holder_of[named[0]])] = trace
+        count = int((buffers.space[named[named != NOTHING]] == space).sum())
+        if count > most:
+            most, best = count, trace
+    stays = allocations.is_lasting | allocations.is_thread_local
+    for allocation in sorted(trace_of):
+        if allocations.space[allocation] == space and not stays[allocation]:
+            return trace_of[allocation]
+    return best
+
+
+def _replayed(plan: BufferPlan, space: int) -> tuple[int, NDArray[np.bool_]]:
+    """The event where the peak of the space's trace is (NOTHING without one), and which buffers are
+    alive then."""
+    trace = _trace_of(plan, space)
+    events, size = plan.events, plan.buffers.size
+    if trace == NOTHING:
+        return NOTHING, np.zeros(len(size), np.bool_)
+    first, end = events.first[trace : trace + 2].tolist()
+    kind, buffer, shares = (
+        column[first:end] for column in (events.kind, events.buffer, events.shares)
+    )
+    at, _ = _replay(kind, buffer, shares, size)
+    _, users = _replay(kind[: at + 1], buffer[: at + 1], shares[: at + 1], size)
+    return first + int(at) if at != NOTHING else NOTHING, users > 0
+
+
+@jit
+def _replay(kind, buffer, shares, size):
+    """(event of the first maximum, users of the memory of each buffer at the end). A buffer that
+    shares another one's memory uses that one; a share after the last FREE makes it alive again."""
+    owner = np.arange(len(size))
+    users = np.zeros(len(size), np.int64)
+    now = 0
+    peak = 0
+    at = -1
+    for event in range(len(kind)):
+        root = buffer[event]
+        if root < 0:
+            continue
+        if kind[event] == SHARE_WITH:
+            shared = shares[event]
+            if shared < 0:
+                continue
+            while owner[shared] != shared:
+                owner[shared] = owner[owner[shared]]
+                shared = owner[shared]
+            owner[root] = shared
+        while owner[root] != root:
+            owner[root] = owner[owner[root]]
+            root = owner[root]
+        if kind[event] == FREE:
+            if users[root] > 0:
+                users[root] -= 1
+                if users[root] == 0:
+                    now -= size[root]
+        else:
+            users[root] += 1
+            if users[root] == 1:
+                now += size[root]
+                if now > peak:
+                    peak = now
+                    at = event
+    return at, users
+
+
+class _Module:
+    """What the program's instructions say of buffers."""
+
+    def __init__(self, instructions: Mapping[str, HloInstruction]) -> None:
+        self.instructions = instructions
+        passes = (parse_scope(one.op_name) for one in instructions.values() if one.op_name)
+        self.is_trained = any(parsed and parsed[1] == BACKWARD for parsed in passes)
+
+    def scope_of(self, name: str) -> tuple[tuple[str, ...], str]:
+        instruction = self.instructions.get(name)
+        parsed = parse_scope(instruction.op_name) if instruction else None
+        if parsed is None:
+            return (), OTHER
+        segments, pass_name = parsed
+        if self.is_trained and is_update(segments, pass_name):
+            pass_name = OPTIMIZER
+        return segments[:-1] or segments, pass_name
+
+    def live(self, plan: BufferPlan, kind: str, size: int, buffer: int) -> LiveBuffer:
+        place = int(plan.buffers.instruction[buffer])
+        name = plan.names[place] if place != NOTHING else ""
+        instruction = self.instructions.get(name)
+        shape = "" if instruction is None else _part(instruction.shape, plan.buffers.index[buffer])
+        if plan.buffers.too_deep[buffer]:
+            shape = ""
+        scope, pass_name = self.scope_of(name)
+        return LiveBuffer(
+            kind=kind,
+            instruction=name,
+            shape=shape,
+            argument=instruction.op_name
+            if instruction and instruction.opcode == "parameter" and not scope
+            else "",
+            scope=scope,
+            pass_name=pass_name,
+            size=size,
+            padding=_padding(shape, int(plan.buffers.size[buffer])),
+        )
+
+
+def _part(shape: str, index: Int64s) -> str:
+    """The shape at a place in a tuple, "" if there is none."""
+    for at in index.tolist():
+        if at == NOTHING:
+            break
+        parts = tuple_parts(shape)
+        if not 0 <= at < len(parts):
+            return ""
+        shape = parts[at].strip()
+    return shape
+
+
+def _padding(shape: str, size: int) -> int | None:
+    if shape.startswith("("):
+        return None
+    arrays = arrays_in(shape)
+    needed = arrays[0].bytes if len(arrays) == 1 else None
+    return None if needed is None or needed > size else size - needed
