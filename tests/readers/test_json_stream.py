@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_profile.readers import json_stream
+from builders_json import event, read, trace
+from marin_profile.base.errors import BrokenInputError
+from marin_profile.readers import json_events, json_stream
 from marin_profile.readers.json_stream import PADDING, WINDOW, StreamWindow
 
 RNG = np.random.default_rng(0)
@@ -115,3 +117,12 @@ def test_a_bomb_is_cut_at_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     text, damage = drain(io.BytesIO(gzip.compress(b"[" + b" " * 50_000_000)))
     assert damage == "it expands to more than 0.0 GB"
     assert 2_900_000 < len(text) <= 3_000_000
+
+
+def test_ops_are_counted_while_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = trace(*(event(f"op.{at}", str(at)) for at in range(10)))
+    monkeypatch.setattr(json_events, "MOST_OPS", 10)
+    assert read(text).num_events == 10
+    monkeypatch.setattr(json_events, "MOST_OPS", 9)
+    with pytest.raises(BrokenInputError, match="more than 9 different events"):
+        read(text)

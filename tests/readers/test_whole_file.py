@@ -67,8 +67,8 @@ def test_a_bomb_is_refused_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_budget_follows_the_size_of_the_file() -> None:
-    assert budget(1000) == 768 << 20
-    assert budget(50 << 20) == 1600 << 20
+    assert budget(1000) == 600 << 20
+    assert budget(50 << 20) == 1200 << 20
     assert budget(1 << 30) == 1 << 31
 
 

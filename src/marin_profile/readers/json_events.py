@@ -3,6 +3,7 @@
 Contract
 * Rows are in file order; `line` and `op` number lines and ops by first appearance.
 * A damaged object costs itself only: the scan goes on at the next object that is an event.
+* More than MOST_OPS different ops raise BrokenInputError: each is kept in memory.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from marin_profile.base.errors import BrokenInputError
 from marin_profile.events.timeline import Op
 from marin_profile.readers.json_scan import (
     ARRAY_CLOSED,
@@ -59,6 +61,7 @@ from marin_profile.readers.op_stats import describe_op
 CHUNK = 1 << 13
 FIRST_TABLE = 1 << 14
 GROWTH = 1 << 18
+MOST_OPS = 1_000_000
 # How a file ends whose last event is damaged: the array's end, perhaps some plain keys.
 TAIL = 1 << 12
 ARRAY_END = re.compile(rb"\](\s*,[^\[\]{}]*)?\s*\}?\s*$")
@@ -201,6 +204,11 @@ class _Scan:
                     events.id_rows[at].extend(rows + events.num_rows)
                     events.id_values[at].extend(columns[FIRST_ID_COLUMN + at, rows])
             events.num_rows += count
+        if len(events.ops) + self.counts[NEW_OPS] > MOST_OPS:
+            raise BrokenInputError(
+                f"The trace names more than {MOST_OPS:,} different events, which no profile does; "
+                "read the xplane file of the capture, or capture fewer steps."
+            )
         for spans in self.new_ops[: self.counts[NEW_OPS]].tolist():
             events.ops.append(self._decode_op(spans))
         for pid, tid, *spans in self.metas[: self.counts[METAS]].tolist():

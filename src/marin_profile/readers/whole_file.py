@@ -21,8 +21,8 @@ MAGIC = b"\x1f\x8b"
 # protobuf cannot write more.
 LARGEST_FILE = 1 << 31
 # Profiles pack to a tenth or so; a bomb to a thousandth.
-LARGEST_RATIO = 32
-ALWAYS_UNPACKED = 768 << 20
+LARGEST_RATIO = 24
+ALWAYS_UNPACKED = 600 << 20
 _BLOCK = 1 << 20
 
 

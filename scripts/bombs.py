@@ -1,0 +1,171 @@
+"""What input that is made to exhaust a machine comes to: `python scripts/bombs.py [KIND ...]`.
+
+Each kind is written to a temporary folder and summarised by a process of its own. Printed are the
+size of the file, the exit code, the peak memory and the processor time. Names and tracks come in
+three sizes, which show whether time grows with the input or faster.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+GIB = 1 << 30
+_BLOCK = 1 << 24
+
+
+@dataclass(frozen=True)
+class Outcome:
+    size: int
+    code: int
+    peak: int
+    seconds: float
+    said: str
+
+    @property
+    def allowed(self) -> int:
+        """The largest peak: 1 GB, or four times the file."""
+        return max(10**9, 4 * self.size)
+
+
+def zeros_in_gzip(path: Path) -> None:
+    path.write_bytes(b"".join(_compressed(b"", bytes(_BLOCK), 6 * GIB)))
+
+
+def sparse_zeros(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 4 * 10**9)
+
+
+def blanks_in_json(path: Path) -> None:
+    path.write_bytes(b"".join(_compressed(b'{"traceEvents": [', b" " * _BLOCK, 6 * GIB)))
+
+
+def one_long_string(path: Path) -> None:
+    head = b'{"traceEvents": [{"ph": "X", "name": "'
+    path.write_bytes(b"".join(_compressed(head, b"a" * _BLOCK, 6 * GIB)))
+
+
+def open_brackets(path: Path) -> None:
+    head = b'{"traceEvents": [{"ph": "X", "args": '
+    path.write_bytes(b"".join(_compressed(head, b"[" * _BLOCK, GIB)))
+
+
+def lying_lengths(path: Path) -> None:
+    """A million messages, each of which says that it holds all that follows, and 2 GB more."""
+    path.write_bytes(b"\x0a\xff\xff\xff\xff\x07" * 1_000_000)
+
+
+def endless_varints(path: Path) -> None:
+    path.write_bytes(b"\xff" * 100_000_000)
+
+
+def _compressed(head: bytes, block: bytes, size: int) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, wbits=31)
+    yield packer.compress(head)
+    for _ in range(size // len(block)):
+        yield packer.compress(block)
+    yield packer.flush()
+
+
+def named_ops(count: int) -> Callable[[Path], None]:
+    """So many ops of one device, each with a name of its own."""
+
+    def write(path: Path) -> None:
+        _trace(path, ((3, f"op_{at}.{at}", at, 1, 1) for at in range(count)))
+
+    return write
+
+
+def tracks(count: int) -> Callable[[Path], None]:
+    """So many threads of the host, an event each, beside one op."""
+
+    def write(path: Path) -> None:
+        rows = ((2, f"f{at % 7}", at, 1, 10 + at) for at in range(count))
+        _trace(path, ((3, "op.1", 0, 5, 1), *rows))
+
+    return write
+
+
+def _trace(path: Path, events: object) -> None:
+    """As JAX writes it: process 3 is a TPU, whose thread 1 runs ops, process 2 the host."""
+    named = [
+        {"ph": "M", "pid": 3, "name": "process_name", "args": {"name": "/device:TPU:0"}},
+        {"ph": "M", "pid": 3, "tid": 1, "name": "thread_name", "args": {"name": "XLA Ops"}},
+        {"ph": "M", "pid": 2, "name": "process_name", "args": {"name": "/host:CPU"}},
+    ]
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.write('{"displayTimeUnit": "ns", "traceEvents": [')
+        file.write(",".join(map(json.dumps, named)))
+        for pid, name, start, duration, tid in events:  # type: ignore[attr-defined]
+            file.write(
+                f',{{"ph":"X","pid":{pid},"tid":{tid},"name":"{name}","ts":{start},'
+                f'"dur":{duration}}}'
+            )
+        file.write("]}")
+
+
+BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "6 GiB of zeros, gzipped": ("h.xplane.pb", zeros_in_gzip),
+    "4 GB of zeros, sparse": ("h.xplane.pb", sparse_zeros),
+    "6 GiB of blanks in JSON, gzipped": ("h.trace.json.gz", blanks_in_json),
+    "a name of 6 GiB, gzipped": ("h.trace.json.gz", one_long_string),
+    "2^30 open brackets, gzipped": ("h.trace.json.gz", open_brackets),
+    "a million lengths of 2 GB": ("h.xplane.pb", lying_lengths),
+    "numbers of 100 MB": ("h.xplane.pb", endless_varints),
+}
+GROWING: dict[str, tuple[str, Callable[[Path], None]]] = {
+    f"{count:,} {what}": ("h.trace.json.gz", made(count))
+    for what, made, most in (("names", named_ops, 1_000_000), ("tracks", tracks, 300_000))
+    for count in (most // 4, most // 2, most)
+}
+
+
+def outcome(kind: str, folder: Path) -> Outcome:
+    """Summarise one kind in a process of its own."""
+    name, write = (BOMBS | GROWING)[kind]
+    path = folder / name
+    write(path)
+    flag = "--xplane-file" if name.endswith(".pb") else "--trace-file"
+    command = [sys.executable, "-m", "marin_profile", "summarize", flag, str(path)]
+    command += ["--output", str(folder / "summary.json")]
+    with (folder / "said").open("wb") as said:
+        child = subprocess.Popen(command, stderr=said, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    text = (folder / "said").read_text(errors="replace").strip()
+    size = path.stat().st_size
+    path.unlink()
+    return Outcome(
+        size=size,
+        code=child.returncode,
+        peak=usage.ru_maxrss * 1024,
+        seconds=usage.ru_utime + usage.ru_stime,
+        said=text.splitlines()[-1] if text else "",
+    )
+
+
+def main() -> None:
+    print("| input | file, MB | exit code | peak, MB | processor, s |\n|---|---:|---:|---:|---:|")
+    for kind in sys.argv[1:] or (BOMBS | GROWING):
+        with tempfile.TemporaryDirectory() as folder:
+            found = outcome(kind, Path(folder))
+        print(
+            f"| {kind} | {found.size / 1e6:,.1f} | {found.code} | {found.peak / 1e6:,.0f} "
+            f"| {found.seconds:.1f} |",
+            flush=True,
+        )
+        if found.said:
+            print(found.said[:300], file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
