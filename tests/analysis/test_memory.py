@@ -18,7 +18,7 @@ from builders_xspace import (
     logical_buffer,
     shape_proto,
 )
-from marin_profile.analysis.memory import ProgramMemory, peak_of, program_memory
+from marin_profile.analysis.memory import KINDS, ScopeMemory, peak_of, program_memory
 from marin_profile.analysis.planes import CPU, GPU, TPU
 from marin_profile.events.buffers import NOTHING
 from marin_profile.readers.hlo_memory import read_buffer_plan
@@ -220,26 +220,55 @@ def _program() -> Space:
 
 def test_a_program():
     (row,) = program_memory(_program().timeline(), TPU)
-    assert isinstance(row, ProgramMemory)
     assert (row.program_id, row.module, row.space, row.is_whole) == (7, "jit_step", "hbm", True)
     assert (row.peak, row.instruction) == (2304, "add.3")
     assert (row.scope, row.pass_name) == (("jit(step)", "params"), "optimizer")
-    assert [(one.kind, one.instruction, one.size) for one in row.live] == [
+    assert [(one.kind, one.instruction, one.size) for one in row.buffers] == [
         ("parameter", "p.1", 1536),
         ("temporary", "fusion.2", 512),
         ("temporary", "", 256),
     ]
-    embed, mlp, unknown = row.live
+    embed, mlp, unknown = row.buffers
     assert (embed.argument, embed.shape, embed.padding) == ("state.embed", "f32[16,16]", 512)
     assert (mlp.argument, mlp.shape, mlp.padding) == ("", "f32[4,4]", 448)
     assert (unknown.shape, unknown.padding) == ("", None)
-    assert [row.of_kind(kind) for kind in ("parameter", "output", "constant", "temporary")] == [
-        1536, 0, 0, 768,
-    ]  # fmt: skip
-    assert row.by_scope() == [
-        ((), "other", 1792, 2),
-        (("jit(step)", "layer", "mlp"), "backward", 512, 1),
-    ]
+    assert dict(zip(KINDS, row.kinds, strict=True)) == {
+        "parameter": 1536,
+        "output": 0,
+        "constant": 0,
+        "temporary": 768,
+    }
+    assert row.scopes == (
+        ScopeMemory((), "other", 1792, 2),
+        ScopeMemory(("jit(step)", "layer", "mlp"), "backward", 512, 1),
+    )
+    assert (row.count, row.padding) == (3, 512 + 448)
+
+
+def test_long_lists_end_with_their_rest():
+    """Scope k of 30 has one buffer of k bytes: 11..30 are listed, the rest is 1 + ... + 10 = 55."""
+    count = 30
+    module = computation(
+        1,
+        1,
+        *(
+            instruction(f"a.{at}", "add", id=at, op_name=f"jit(f)/s{at:02}/add")
+            for at in range(1, count + 1)
+        ),
+    )
+    plan = buffer_assignment(
+        *(logical_buffer(at, at, instruction=at) for at in range(1, count + 1)),
+        *(allocation(at, at, output=True) for at in range(1, count + 1)),
+    )
+    (row,) = program_memory(Space().hlo(7, hlo_proto(module) + plan).timeline(), TPU)
+    assert (row.peak, row.instruction, row.count) == (465, "", 30)
+    assert [scope.size for scope in row.scopes] == [*range(30, 10, -1), 55]
+    assert (row.scopes[0].scope, row.scopes[-1]) == (
+        ("jit(f)", "s30"),
+        ScopeMemory(None, "other", 55, 10),
+    )
+    assert [one.size for one in row.buffers] == list(range(30, 10, -1))
+    assert row.padding is None
 
 
 @pytest.mark.parametrize(("kind", "name"), [(TPU, "hbm"), (GPU, "hbm"), (CPU, "host")])

@@ -11,6 +11,7 @@ from builders_xspace import Space
 from marin_profile import schema, summarize
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.ledger import Ledger
+from marin_profile.analysis.memory import ProgramMemory, ScopeMemory
 from marin_profile.assemble import CaptureFacts, SourceFile, assemble, invariants
 from marin_profile.base.errors import InternalError
 from marin_profile.cli import run
@@ -55,12 +56,32 @@ def ends_before_it_begins(part: HostPart) -> HostPart:
     return replace(part, steps=replace(part.steps, end=part.steps.start - 1))
 
 
+def more_alive_than_at_the_peak(part: HostPart) -> HostPart:
+    row = ProgramMemory(
+        program_id=7,
+        module="jit_f",
+        space="hbm",
+        peak=10,
+        instruction="",
+        scope=(),
+        pass_name="other",
+        kinds=(6, 3, 0, 1),
+        scopes=(ScopeMemory((), "other", 11, 2),),
+        buffers=(),
+        count=2,
+        padding=None,
+        is_whole=True,
+    )
+    return replace(part, memory=(row,))
+
+
 @pytest.mark.parametrize(
     ("break_it", "name"),
     [
         (twice_the_self_time, "self time is part of the whole"),
         (owns_too_little, "ops own what the ledgers hold"),
         (idle_without_a_cause, "causes sum to the idle time"),
+        (more_alive_than_at_the_peak, "what is alive sums to the peak"),
         (ends_before_it_begins, "steps end after they begin"),
     ],
 )

@@ -86,6 +86,15 @@ QUESTIONS = {
         "host activity",
         "how long does the loader take",
     ],
+    "memory": [
+        "How much HBM is used at the peak?",
+        "what uses it at the peak of memory?",
+        "Which buffers are the largest?",
+        "peak memory",
+        "which parameters take the most memory",
+        "how much memory is lost to padding",
+        "memory consumption",
+    ],
     "transfers": [
         "How fast are host transfers?",
         "how fast is the host offload",
@@ -242,7 +251,7 @@ def test_the_table_covers_every_query() -> None:
 
 def test_the_nearest_query_is_named_first() -> None:
     with pytest.raises(UsageError) as caught:
-        answer(SUMMARY, "memory consumption")
+        answer(SUMMARY, "flop consumption")
     known = str(caught.value).split("nearest first: ", 1)[1]
     assert known.startswith("bound_by")
     assert all(query.name in known for query in QUERIES)

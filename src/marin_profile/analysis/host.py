@@ -21,6 +21,7 @@ from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.host_account import HostAccount, host_account
 from marin_profile.analysis.ledger import DeviceIntervals, Ledger
+from marin_profile.analysis.memory import ProgramMemory, program_memory
 from marin_profile.analysis.missing import find_missing
 from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.planes import SPARSECORE
@@ -73,7 +74,7 @@ class HostPart:
     machine: the same for processes of one machine; origin: when the first event began, as (epoch
     ns, ps), and step_begin: (d, n) when each step began on each device after that, event clock.
     executions, launches: by program name, see `program_runs`. account_of_idle: see
-    `host_account`."""
+    `host_account`; memory: see `memory`, None where the file holds no plans."""
 
     host: str
     source_format: str
@@ -118,6 +119,7 @@ class HostPart:
     executions: Mapping[str, int] = field(default_factory=dict)
     launches: Mapping[str, int] = field(default_factory=dict)
     account_of_idle: HostAccount | None = None
+    memory: tuple[ProgramMemory, ...] | None = None
 
 
 def analyse_host(
@@ -221,7 +223,13 @@ def analyse_host(
         executions=executions_by_name(found),
         launches=launches_by_name(timeline),
         account_of_idle=host_account(found, steps, first, clock),
+        memory=_memory(found),
     )
+
+
+def _memory(found: HostDevices) -> tuple[ProgramMemory, ...] | None:
+    kind = found.main[0].kind if found.main else ""
+    return program_memory(found.timeline, kind) if found.timeline.hlo_memory else None
 
 
 def _device_part(

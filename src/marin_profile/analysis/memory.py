@@ -31,6 +31,10 @@ PARAMETER: Final = "parameter"
 OUTPUT: Final = "output"
 CONSTANT: Final = "constant"
 TEMPORARY: Final = "temporary"
+KINDS: Final = (PARAMETER, OUTPUT, CONSTANT, TEMPORARY)
+MOST_PROGRAMS = 32
+MOST_SCOPES = 20
+MOST_BUFFERS = 20
 
 # xla's memory spaces of each kind of device.
 _SPACES: Final[Mapping[str, Mapping[int, str]]] = {
@@ -57,9 +61,22 @@ class LiveBuffer:
 
 
 @dataclass(frozen=True)
+class ScopeMemory:
+    """What is alive at the peak of one scope and pass; scope: as in LiveBuffer, None for the
+    rest."""
+
+    scope: tuple[str, ...] | None
+    pass_name: str
+    size: int
+    count: int
+
+
+@dataclass(frozen=True)
 class ProgramMemory:
     """See the module docstring. instruction: where the peak is, "" where what stays makes all of
-    it. live: the largest first. is_whole: the plan could be read to its end."""
+    it. kinds: bytes of each of KINDS; scopes: the MOST_SCOPES largest, then the rest; buffers: the
+    MOST_BUFFERS largest of `count`; padding: the sum of what is known, None where none is.
+    is_whole: the plan could be read to its end."""
 
     program_id: int
     module: str
@@ -68,25 +85,16 @@ class ProgramMemory:
     instruction: str
     scope: tuple[str, ...]
     pass_name: str
-    live: tuple[LiveBuffer, ...]
+    kinds: tuple[int, int, int, int]
+    scopes: tuple[ScopeMemory, ...]
+    buffers: tuple[LiveBuffer, ...]
+    count: int
+    padding: int | None
     is_whole: bool
-
-    def of_kind(self, kind: str) -> int:
-        return sum(one.size for one in self.live if one.kind == kind)
-
-    def by_scope(self) -> list[tuple[tuple[str, ...], str, int, int]]:
-        """(scope, pass, bytes, buffers), the largest first."""
-        sizes: Counter[tuple[tuple[str, ...], str]] = Counter()
-        counts: Counter[tuple[tuple[str, ...], str]] = Counter()
-        for one in self.live:
-            sizes[one.scope, one.pass_name] += one.size
-            counts[one.scope, one.pass_name] += 1
-        rows = [(*key, size, counts[key]) for key, size in sizes.items()]
-        return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
 
 
 def program_memory(timeline: Timeline, device_kind: str) -> tuple[ProgramMemory, ...]:
-    """The fullest first; names of spaces are those of `device_kind`."""
+    """The MOST_PROGRAMS fullest, those first; names of spaces are those of `device_kind`."""
     rows = []
     for program_id, plan in timeline.hlo_memory.items():
         module = _Module(timeline.hlo.get(program_id, {}))
@@ -97,6 +105,11 @@ def program_memory(timeline: Timeline, device_kind: str) -> tuple[ProgramMemory,
                 continue
             instruction = plan.names[at] if at != NOTHING else ""
             scope, pass_name = module.scope_of(instruction)
+            buffers = sorted(
+                (module.live(plan, *one) for one in live),
+                key=lambda one: (-one.size, one.kind, one.instruction, one.shape),
+            )
+            paddings = [one.padding for one in buffers if one.padding is not None]
             rows.append(
                 ProgramMemory(
                     program_id=program_id,
@@ -106,16 +119,36 @@ def program_memory(timeline: Timeline, device_kind: str) -> tuple[ProgramMemory,
                     instruction=instruction,
                     scope=scope,
                     pass_name=pass_name,
-                    live=tuple(
-                        sorted(
-                            (module.live(plan, *one) for one in live),
-                            key=lambda one: (-one.size, one.kind, one.instruction, one.shape),
-                        )
-                    ),
+                    kinds=_by_kind(buffers),
+                    scopes=_by_scope(buffers),
+                    buffers=tuple(buffers[:MOST_BUFFERS]),
+                    count=len(buffers),
+                    padding=sum(paddings) if paddings else None,
                     is_whole=plan.is_whole,
                 )
             )
-    return tuple(sorted(rows, key=lambda row: (-row.peak, row.module, row.program_id, row.space)))
+    rows.sort(key=lambda row: (-row.peak, row.module, row.program_id, row.space))
+    return tuple(rows[:MOST_PROGRAMS])
+
+
+def _by_kind(buffers: list[LiveBuffer]) -> tuple[int, int, int, int]:
+    sizes: Counter[str] = Counter()
+    for one in buffers:
+        sizes[one.kind] += one.size
+    return sizes[PARAMETER], sizes[OUTPUT], sizes[CONSTANT], sizes[TEMPORARY]
+
+
+def _by_scope(buffers: list[LiveBuffer]) -> tuple[ScopeMemory, ...]:
+    groups: dict[tuple[tuple[str, ...], str], list[int]] = {}
+    for one in buffers:
+        groups.setdefault((one.scope, one.pass_name), []).append(one.size)
+    rows = [ScopeMemory(*key, sum(sizes), len(sizes)) for key, sizes in groups.items()]
+    rows.sort(key=lambda row: (-row.size, row.scope or (), row.pass_name))
+    rest = rows[MOST_SCOPES:]
+    if rest:
+        size, count = sum(row.size for row in rest), sum(row.count for row in rest)
+        rows[MOST_SCOPES:] = [ScopeMemory(None, OTHER, size, count)]
+    return tuple(rows)
 
 
 def _space_name(space: int, device_kind: str) -> str:

@@ -45,6 +45,7 @@ from marin_profile.assemble.ledger import (
     step_account,
     time_breakdown,
 )
+from marin_profile.assemble.memory import memory
 from marin_profile.assemble.ops import families, hot_op, op_groups, programs, regions
 from marin_profile.assemble.profiling import profiling_section
 from marin_profile.assemble.roofline import roofline_section
@@ -125,6 +126,7 @@ def assemble(
         roofline=roofline,
         hosts=hosts_section(context, facts),
         host_activity=host_activity(context),
+        memory=memory(context),
         coverage=coverage,
         capture=capture_section(parts, facts, profiling),
         list_basis={

@@ -78,6 +78,16 @@ def advice_claims_no_more_than_there_is(
         yield f"advice claims {claimed} of device time"
 
 
+def what_is_alive_sums_to_the_peak(
+    context: Context, summary: schema.ProfileSummary
+) -> Iterator[str]:
+    for row in summary.memory or ():
+        kinds = row.parameter_size + row.output_size + row.constant_size + row.temporary_size
+        scopes = sum(scope.size for scope in row.by_scope)
+        if not kinds == scopes == row.peak_size:
+            yield f"program {row.program_id}, {row.space}: {kinds}, {scopes} of {row.peak_size} B"
+
+
 def shares_are_within_0_and_1(context: Context, summary: schema.ProfileSummary) -> Iterator[str]:
     for path, value in _shares(summary, ""):
         if not -ROUNDING <= value <= 1.0 + ROUNDING:
@@ -89,6 +99,7 @@ INVARIANTS: tuple[tuple[str, Check], ...] = (
     ("ops own what the ledgers hold", ops_own_what_the_ledgers_hold),
     ("causes sum to the idle time", causes_sum_to_the_idle_time),
     ("steps end after they begin", steps_are_inside_their_series),
+    ("what is alive sums to the peak", what_is_alive_sums_to_the_peak),
     ("advice claims no more than there is", advice_claims_no_more_than_there_is),
     ("shares are within 0 and 1", shares_are_within_0_and_1),
 )

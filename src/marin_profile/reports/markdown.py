@@ -37,6 +37,7 @@ from marin_profile.reports.markdown_lists import (
     top_ops,
     transfers,
 )
+from marin_profile.reports.markdown_memory import memory
 from marin_profile.reports.markdown_time import ledger, steps
 from marin_profile.schema import (
     EPOCH_UTC,
@@ -71,6 +72,7 @@ def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
         ("Gaps", gaps),
         ("Gaps by region", gap_contexts),
         ("Roofline", _roofline),
+        ("Memory", memory),
         ("What to try next", _advice),
     ]
     lines = ["# Profile report", "", prose(headline(summary), None), "", *_first(summary)]

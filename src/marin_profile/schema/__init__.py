@@ -35,6 +35,7 @@ from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAc
 from marin_profile.schema.files import LARGEST_SUMMARY, load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.host import Compilation, HostActivity, HostCause, Launched
+from marin_profile.schema.memory import MemoryBuffer, MemoryScope, ProgramMemory
 from marin_profile.schema.ops import (
     REMAINDER,
     HotOp,
@@ -90,12 +91,15 @@ __all__ = [
     "HotOp",
     "Launched",
     "LongOp",
+    "MemoryBuffer",
+    "MemoryScope",
     "OpGroup",
     "OptimizationCandidate",
     "OutlierCause",
     "ProfileSummary",
     "Profiling",
     "Program",
+    "ProgramMemory",
     "Record",
     "Region",
     "Roofline",

@@ -25,6 +25,7 @@ from marin_profile.schema.communication import (
 from marin_profile.schema.device_time import DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.host import HostActivity
+from marin_profile.schema.memory import ProgramMemory
 from marin_profile.schema.ops import HotOp, OpGroup, Program, Region, Roofline, SemanticFamily
 from marin_profile.schema.record import EPOCH_UTC, SCHEMA_VERSION, Record
 from marin_profile.schema.steps import StepTime
@@ -33,7 +34,8 @@ from marin_profile.schema.text import canonical_json
 
 class ProfileSummary(Record):
     """The whole summary; `list_basis` says for each list which window it covers. `programs`, those
-    whose executions are known, are listed where there is no `step_account`."""
+    whose executions are known, are listed where there is no `step_account`. `memory`, the fullest
+    programs first, is null where the profile holds no plans of XLA's."""
 
     schema_version: str = SCHEMA_VERSION
     generated_at_utc: str = EPOCH_UTC
@@ -62,7 +64,7 @@ class ProfileSummary(Record):
     roofline: Roofline | None = None
     hosts: list[Host] = []
     host_activity: list[HostActivity] = []
-    memory: dict[str, Any] | None = None
+    memory: list[ProgramMemory] | None = None
     coverage: Coverage | None = None
     capture: CaptureDetails | None = None
     list_basis: dict[str, str] = {}

@@ -1,0 +1,88 @@
+"""The section of the Markdown report on the memory that programs need."""
+
+from __future__ import annotations
+
+from marin_profile.base.text import code, left_out, prose, share, size, table
+from marin_profile.queries.memory import fullest
+from marin_profile.schema import MemoryBuffer, ProfileSummary, ProgramMemory
+
+MOST_PROGRAMS = 4
+MOST_BUFFERS = 5
+MOST_SCOPES = 3
+# Of the fullest program's peak: smaller programs do not matter.
+LEAST_OF_FULLEST = 0.1
+LEFT_OUT = ("smaller program or memory space", "smaller programs or memory spaces")
+
+
+def memory(summary: ProfileSummary, top_k: int) -> list[str]:
+    if not summary.memory:
+        return []
+    least = LEAST_OF_FULLEST * summary.memory[0].peak_size
+    first = fullest(summary.memory)
+    large = [row for row in summary.memory if row.peak_size >= least or row is first]
+    shown = large[: min(top_k, MOST_PROGRAMS)]
+    headers = [
+        "program",
+        "memory",
+        "peak",
+        "parameters",
+        "outputs",
+        "constants",
+        "temporaries",
+        "at",
+    ]
+    lines = ["By XLA's plan, on each device; not what an allocator gave.", ""]
+    lines += table(headers, [_program(row) for row in shown], "ll")
+    lines += left_out(len(summary.memory), len(shown), *LEFT_OUT)
+    lines += [
+        "",
+        f"At the peak of {_name(first)} in {prose(first.space)}, by scope: {_scopes(first)}.",
+    ]
+    if first.padding_size:
+        lines.append(f"{size(first.padding_size)} of it is padding.")
+    lines += ["", "The largest buffers there:", ""]
+    buffers = first.buffers[: min(top_k, MOST_BUFFERS)]
+    headers = ["buffer", "kind", "shape", "scope", "size", "of the peak", "padding"]
+    rows = [_buffer(one, first.peak_size) for one in buffers]
+    return (
+        lines + table(headers, rows, "llll") + left_out(first.buffer_count, len(buffers), "buffer")
+    )
+
+
+def _name(row: ProgramMemory) -> str:
+    return code(row.module or row.program_id)
+
+
+def _scopes(row: ProgramMemory) -> str:
+    return ", ".join(
+        (code(one.scope) if one.scope else "buffers without one")
+        + (f" ({prose(one.pass_)})" if one.pass_ and one.pass_ != "other" else "")
+        + f" {size(one.size)} ({share(one.size / row.peak_size)})"
+        for one in row.by_scope[:MOST_SCOPES]
+    )
+
+
+def _program(row: ProgramMemory) -> list[str]:
+    peak = size(row.peak_size)
+    return [
+        _name(row),
+        prose(row.space),
+        peak if row.is_complete else f"at least {peak}",
+        size(row.parameter_size),
+        size(row.output_size),
+        size(row.constant_size),
+        size(row.temporary_size),
+        code(row.instruction) if row.instruction else "",
+    ]
+
+
+def _buffer(one: MemoryBuffer, peak: int) -> list[str]:
+    return [
+        code(one.argument or one.instruction or "?"),
+        prose(one.kind),
+        code(one.shape) if one.shape else "",
+        code(one.scope) if one.scope else "",
+        size(one.size),
+        share(one.size / peak),
+        size(one.padding) if one.padding else "",
+    ]
