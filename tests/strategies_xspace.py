@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from builders_xspace import Gpu, Host, Space, Tpu, computation, hlo_proto, instruction
+from builders_xspace import (
+    Gpu,
+    Host,
+    Space,
+    Tpu,
+    allocation,
+    buffer_assignment,
+    computation,
+    heap_trace,
+    hlo_proto,
+    instruction,
+    logical_buffer,
+)
 
 START_NS = 1_700_000_000 * 10**9
 # Microseconds. Few values, so that events touch, nest and tie.
@@ -94,6 +106,23 @@ def hosts(draw: st.DrawFn, host: Host) -> None:
 
 
 @st.composite
+def plans(draw: st.DrawFn) -> bytes:
+    """Of buffers that are not all there."""
+    ids, space = st.integers(1, 4), st.sampled_from([0, 0, 1, 5])
+    kinds = st.sampled_from(["alloc", "free", "share"])
+    parts = [
+        logical_buffer(draw(ids), draw(st.integers(0, 1 << 20)), instruction=1, space=draw(space))
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    for _ in range(draw(st.integers(0, 3))):
+        flag = draw(st.sampled_from(["thread_local", "parameter", "output", "constant"]))
+        size = draw(st.integers(0, 1 << 20))
+        parts.append(allocation(size, draw(ids), space=draw(space), **{flag: draw(st.booleans())}))
+    parts.append(heap_trace(*draw(st.lists(st.tuples(kinds, ids, ids), max_size=6))))
+    return buffer_assignment(*parts)
+
+
+@st.composite
 def spaces(draw: st.DrawFn) -> Space:
     space = Space(draw(st.sampled_from(["", "host-0"])))
     wild = draw(st.integers(0, 3)) == 0
@@ -106,7 +135,8 @@ def spaces(draw: st.DrawFn) -> Space:
     if draw(st.booleans()):
         draw(hosts(space.host()))
     if draw(st.booleans()):
-        space.hlo(7, hlo_proto(computation(1, 1, instruction("fusion.1", "fusion", id=1))))
+        module = hlo_proto(computation(1, 1, instruction("fusion.1", "fusion", id=1)))
+        space.hlo(7, module + draw(st.just(b"") | plans()))
     if draw(st.booleans()):
         length = draw(st.sampled_from([100_000, 10**9, -5]))
         space.environment(START_NS, START_NS + length)

@@ -24,13 +24,15 @@ def summary() -> ProfileSummary:
     )
     hot = made.hot_ops[0].model_copy(update={"source_file": "/home/carol/m.py:3"})
     extra = {"source_stack": "/srv/m.py:12\n", "by alice": ["/home/carol", {"alice": 1}]}
-    read = parse_summary(json.dumps({**json.loads(made.to_json()), "site_notes": ""}))
+    read = parse_summary(
+        json.dumps({**json.loads(made.to_json()), "site_notes": "", "site_map": {}})
+    )
     return read.model_copy(
         update={
             "run_metadata": run,
             "source_path": "plugins/profile/s/host0.xplane.pb",
             "hot_ops": [hot, *made.hot_ops[1:]],
-            "memory": extra,
+            "site_map": extra,
             "site_notes": "alice was here",
         }
     )
@@ -45,7 +47,7 @@ def test_texts_and_keys_are_masked_and_the_runs_identity_stays():
     assert run.config_hash == "0123456789abcdef"
     assert masked.source_path == "plugins/profile/s/axxxx.xplane.pb"
     assert masked.hot_ops[0].source_file == "/home/xxxxx/m.py:3"
-    assert masked.memory == {
+    assert (masked.model_extra or {})["site_map"] == {
         "source_stack": "/xxx/x.xx:xx\n",
         "by xxxxx": ["/home/xxxxx", {"xxxxx": 1}],
     }
