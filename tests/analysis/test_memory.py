@@ -275,3 +275,20 @@ def test_long_lists_end_with_their_rest():
 def test_spaces_have_the_names_of_the_device(kind, name):
     (row,) = program_memory(_program().timeline(), kind)
     assert row.space == name
+
+
+def test_a_fusion_that_says_nothing_is_where_its_root_is():
+    module = hlo_proto(
+        computation(
+            2,
+            21,
+            instruction("add.20", "add", id=20, op_name="jit(f)/attention/add"),
+            instruction("mul.21", "multiply", id=21, op_name="jit(f)/mlp/mul"),
+        ),
+        computation(1, 1, instruction("fusion.1", "fusion", id=1, calls=[2])),
+    )
+    plan = buffer_assignment(
+        logical_buffer(1, 8, instruction=1), allocation(8, 1, output=True), heap_trace()
+    )
+    (row,) = program_memory(Space().hlo(7, module + plan).timeline(), TPU)
+    assert row.scopes == (ScopeMemory(("jit(f)", "mlp"), "other", 8, 1),)

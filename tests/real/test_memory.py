@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from marin_profile.analysis.memory import TEMPORARY, peak_of
-from real.captures import CPU8, GPU_CONV, GPU_GEMM, GPU_GTX, V6E, read
+from real.captures import CPU8, GPU_CONV, GPU_GEMM, GPU_GTX, V6E, read, summarize
 
 MIB = 1 << 20
 SMALLEST_NAMED = 16 << 10
@@ -78,3 +78,21 @@ def test_what_is_alive_is_xprofs(traces, viewer):
                 if name is not None
             )
             assert ours == named
+
+
+def test_the_summary_of_the_v6e_capture(traces):
+    rows = summarize(traces / V6E / "host0.xplane.pb").memory or []
+    fullest, offloaded = rows[:2]
+    assert (fullest.module, fullest.space, fullest.peak_size) == ("jit_f", "hbm", 21_474_836_512)
+    assert (fullest.instruction, fullest.temporary_size) == ("broadcast_add_fusion.2", 20480 * MIB)
+    assert (offloaded.module, offloaded.space, offloaded.peak_size) == (
+        "jit_f",
+        "host",
+        15360 * MIB,
+    )
+    assert offloaded.parameter_size == offloaded.peak_size
+    assert [one.argument for one in offloaded.buffers] == ["ws[0]", "ws[1]", "ws[2]"]
+
+
+def test_json_holds_no_plans(traces):
+    assert summarize(traces / V6E / "host0.trace.json.gz").memory is None

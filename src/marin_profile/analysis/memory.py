@@ -278,8 +278,14 @@ class _Module:
         self.is_trained = any(parsed and parsed[1] == BACKWARD for parsed in passes)
 
     def scope_of(self, name: str) -> tuple[tuple[str, ...], str]:
+        """Without the op's own name. An instruction that says nothing is where the root of what it
+        applies is: a fusion, or an asynchronous one."""
         instruction = self.instructions.get(name)
-        parsed = parse_scope(instruction.op_name) if instruction else None
+        roots = (
+            [self.instructions.get(one.root) for one in instruction.called] if instruction else []
+        )
+        paths = (parse_scope(one.op_name) for one in (instruction, *roots[:1]) if one)
+        parsed = next(filter(None, paths), None)
         if parsed is None:
             return (), OTHER
         segments, pass_name = parsed
