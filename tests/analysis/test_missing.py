@@ -208,6 +208,19 @@ def test_a_branch_that_some_executions_take_is_no_loss(every):
     assert skipped.doubts == ()
 
 
+@pytest.mark.parametrize(("overlaps", "said"), [(1, True), (2, True), (3, False)])
+def test_one_op_that_reaches_into_the_next(overlaps, said):
+    """200 ops of 25 us every 30 us."""
+    space = Space()
+    tpu = space.tpu(0)
+    for op in range(200):
+        tpu.op("dot.1", 30 * op, 40 if op in range(50, 50 + 10 * overlaps, 10) else 25)
+    plain = "op of 200 partly overlaps" if overlaps == 1 else "ops of 200 partly overlap"
+    assert [f"{overlaps} {plain} the next one" in doubt for doubt in of(space).doubts] == [
+        True
+    ] * said
+
+
 def test_a_device_without_work_in_a_step():
     space = tpus(steps=12, lost=lambda device, step, _: (device, step) == (3, 7))
     for tpu in space.planes:

@@ -148,6 +148,33 @@ def test_the_devices_of_all_hosts_together_are_counted(tmp_path: Path) -> None:
     assert not summary_of_files(tmp_path, files).trace_overview.suspected_truncation
 
 
+@pytest.mark.parametrize(("planes", "source"), [(1, "a.trace.json.gz"), (2, "a.xplane.pb")])
+def test_a_sibling_that_shows_more_devices_is_read(
+    tmp_path: Path, planes: int, source: str
+) -> None:
+    """The sibling has two; both files are sound by themselves."""
+    space = tpu_space()
+    del space.planes[planes:]
+    files = {"a.xplane.pb": space.encode(), "a.trace.json.gz": sibling()}
+    found = summary_of_files(tmp_path, files)
+    assert [Path(host.file).name for host in found.hosts] == [source]
+    assert found.run_metadata.num_devices == 2
+    assert ("a.xplane.pb ends behind the planes of its devices" in warnings_of(found)) == (
+        planes == 1
+    )
+
+
+def test_a_file_that_lost_its_names_gives_way_and_says_so(tmp_path: Path) -> None:
+    space = tpu_space()
+    for plane in space.planes[:2]:
+        plane._metadata.clear()
+    found = summary_of_files(
+        tmp_path, {"a.xplane.pb": space.encode(), "a.trace.json.gz": sibling()}
+    )
+    assert [Path(host.file).name for host in found.hosts] == ["a.trace.json.gz"]
+    assert "a.trace.json.gz instead: 36 events of 36 have no name" in warnings_of(found)
+
+
 # --- a file that shows no device work ----------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from builders_xspace import (
     US,
+    Event,
     Ref,
     Space,
     Unsigned,
@@ -471,6 +472,17 @@ def test_stats_without_a_name_are_said():
         "1 stat of ops has no name: the file may be damaged, and what they say of their ops is "
         "lost.",
     )
+
+
+def test_a_field_that_no_metadata_has_and_an_op_without_its_name_are_said():
+    space = Space()
+    tpu = space.tpu(0)
+    tpu.raw_metadata(9, number(1, 9) + message(2, b"a") + number(12, 5))
+    tpu.line("XLA Ops").events.append(Event(9, 0, 5, b""))
+    tpu.op("b", 10, 5, category="loop fusion", hlo_op="")
+    assert [doubt.split(":")[0] for doubt in space.timeline().doubts] == [
+        "2 stats of ops have no name"
+    ]
 
 
 def test_a_damaged_line_names_its_byte_and_keeps_the_others():

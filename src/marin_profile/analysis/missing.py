@@ -21,7 +21,14 @@ import numpy as np
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.executions import Program
 from marin_profile.analysis.op_facts import OpFacts
-from marin_profile.analysis.planes import CPU, OPS_LINE, SPARSECORE, SPARSECORE_LINES, plane_kind
+from marin_profile.analysis.planes import (
+    CPU,
+    GPU,
+    OPS_LINE,
+    SPARSECORE,
+    SPARSECORE_LINES,
+    plane_kind,
+)
 from marin_profile.analysis.steps.series import Bools, StepSeries
 from marin_profile.base.columns import distinct
 from marin_profile.base.text import plural
@@ -36,6 +43,8 @@ STRAY, LEAST_OPS_OF_A_DEVICE = 2, 20
 # Executions (steps) between the first and the last: so many, of which so many are alike.
 LEAST_EXECUTIONS = 5
 ALIKE = 0.7
+# So few partial overlaps among so many ops each are odd.
+FEW_OVERLAPS, LEAST_OPS_AROUND = 2, 50
 _PS_PER_SECOND = 1e12
 _LISTED = 4
 
@@ -57,6 +66,7 @@ def find_missing(found: HostDevices, steps: StepSeries) -> Missing:
             *_names(found),
             *_without_ordinals(found, told),
             *few,
+            *_few_overlaps(found),
             *_short_executions(found),
             *_absent_from_steps(found, steps),
             *_jumps_in_numbers(steps),
@@ -194,6 +204,21 @@ def _few(device: DeviceOps, count: int, which: str, others: int) -> str:
 
 
 # --- ops of executions -------------------------------------------------------------------------
+
+
+def _few_overlaps(found: HostDevices) -> Iterator[str]:
+    """Ops that partly overlap the next one of their line, where no other op does. Kernels of a GPU's
+    stream may."""
+    devices = [device for device in found.devices if device.kind != GPU]
+    count = sum(device.overlapping for device in devices)
+    ops = sum(len(device.op) for device in devices)
+    if 0 < count <= FEW_OVERLAPS and ops >= LEAST_OPS_AROUND * count:
+        where = next(device.name for device in devices if device.overlapping)
+        overlap = "overlaps" if count == 1 else "overlap"
+        yield (
+            f"{plural(count, 'op')} of {ops:,} partly {overlap} the next one of the same line (on "
+            f"{where}), the others do not: times there may be damaged."
+        )
 
 
 def _short_executions(found: HostDevices) -> Iterator[str]:

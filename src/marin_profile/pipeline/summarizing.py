@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
 from marin_profile.analysis.host import HostPart, analyse_host
+from marin_profile.analysis.planes import CPU, plane_kind
 from marin_profile.analysis.steps.merge import shared_steps
 from marin_profile.analysis.steps.series import SharedSteps
 from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 BREAKDOWN_MODES = (DEVICE_LEDGER, *BASIS_NAMES)
 _ANY_MACHINE = frozenset({"localhost", "localhost.localdomain", UNNAMED_HOST})
 _BLOCK = 4 << 20
+ENDS_EARLY = "ends behind the planes of its devices, of which other files of the host show more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,8 @@ def _portable(message: object, host_file: HostFile) -> str:
 
 def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
     """The first whole file of a host: the preferred one, else its siblings in order; if none is
-    whole, the first that can be read at all."""
+    whole, the first that can be read at all. One that ends behind a device's plane is whole unless
+    a sibling shows more devices."""
     passed_over: list[str] = []
     first_error: BrokenInputError | None = None
     cut: tuple[Timeline, SourceFile] | None = None
@@ -229,14 +232,22 @@ def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
                 f"The file is named after {host_file.host}, inside it says {timeline.hostname}."
             )
         file = SourceFile(host_file.host, candidate.name, digest, candidate.reason, tuple(notes))
-        if not timeline.truncated:
+        if not timeline.truncated and not timeline.ends_early:
+            if cut and not cut[0].truncated and _devices(timeline) <= _devices(cut[0]):
+                return cut
             return timeline, file
         cut = cut or (timeline, file)
-        passed_over += named
+        passed_over += named or timeline.doubts or [f"{candidate.name} {ENDS_EARLY}."]
     if cut is not None:
         return cut
     assert first_error is not None
     raise first_error
+
+
+def _devices(timeline: Timeline) -> int:
+    """How many accelerators show anything."""
+    busy = {line.plane for line in timeline.lines if line.count}
+    return sum(plane_kind(timeline.planes[plane]) not in ("", CPU) for plane in busy)
 
 
 def _disagrees(file_host: str, inner: str) -> bool:

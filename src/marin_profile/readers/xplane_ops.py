@@ -10,6 +10,10 @@ from marin_profile.readers.hlo import Buffer, Span, fields, text
 from marin_profile.readers.op_stats import OP_ANCHORS, OP_STATS, Stat, describe_op
 from marin_profile.readers.xplane_planes import RawPlane, decode_stat
 
+METADATA_FIELDS = range(1, 7)
+# Their values are references to names.
+NEVER_EMPTY = frozenset({"hlo_op", "hlo_category"})
+
 
 class OpDecoder:
     """Describes a distinct op of one plane from its metadata and its first event."""
@@ -40,6 +44,7 @@ class OpDecoder:
             name = display = ""
             span = self._plane.metadata.get(key, (0, 0))
             for number, _, inner in fields(self._buffer, span):
+                self.nameless_stats += number not in METADATA_FIELDS
                 if number == 2:
                     name = text(self._buffer, inner)
                 elif number == 4:
@@ -57,6 +62,7 @@ class OpDecoder:
         for key, value in decoded:
             if key in OP_STATS:
                 found[key] = value
+                self.nameless_stats += value == "" and key in NEVER_EMPTY
             elif not key or key.isdecimal():
                 self.nameless_stats += 1
         return found
