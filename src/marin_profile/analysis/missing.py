@@ -207,8 +207,8 @@ def _few(device: DeviceOps, count: int, which: str, others: int) -> str:
 
 
 def _few_overlaps(found: HostDevices) -> Iterator[str]:
-    """Ops that partly overlap the next one of their line, where no other op does. Kernels of a GPU's
-    stream may."""
+    """Ops that partly overlap the next one of their line, where no other op does. Kernels of a
+    GPU's stream may."""
     devices = [device for device in found.devices if device.kind != GPU]
     count = sum(device.overlapping for device in devices)
     ops = sum(len(device.op) for device in devices)

@@ -55,6 +55,16 @@ def test_a_steps_line_with_other_names_is_no_series():
     assert steps(space).source == "module"
 
 
+@pytest.mark.parametrize("later_first", [False, True])
+def test_of_a_step_number_that_stands_twice_the_first_in_time_counts(later_first):
+    space = Space()
+    tpu = space.tpu(0)
+    for start in (100, 0) if later_first else (0, 100):
+        tpu.step(7, start, 90)
+    tpu.op("a", 10, 5).op("b", 110, 5)
+    assert us(steps(space).start) == [[10]]
+
+
 # --- annotations -------------------------------------------------------------------------------
 
 

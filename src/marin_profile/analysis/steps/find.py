@@ -62,12 +62,15 @@ def _from_steps_line(
 
 
 def _numbered_spans(timeline: Timeline, rows: Int64s | None) -> dict[int, tuple[int, int]]:
-    found = {}
-    for row in [] if rows is None else rows.tolist():
+    """Of a number that stands twice, the first in time."""
+    found: dict[int, tuple[int, int]] = {}
+    if rows is None:
+        return found
+    for row in rows[np.argsort(timeline.start[rows], kind="stable")].tolist():
         text = timeline.ops[timeline.op[row]].name
         if _STEP_NUMBER.fullmatch(text.strip()):
             begin = int(timeline.start[row])
-            found[int(text)] = begin, begin + int(timeline.duration[row])
+            found.setdefault(int(text), (begin, begin + int(timeline.duration[row])))
     return found
 
 
