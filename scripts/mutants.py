@@ -58,6 +58,7 @@ _LEFT_OUT = ("RemoveDecorator", "VariableReplacer", "VariableInserter", "Excepti
 _WHOLE = ("tests/analysis", "tests/pipeline", "tests/assemble", "tests/test_snapshots.py")
 MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "intervals": (("base/intervals.py",), ("tests/base/test_intervals.py",)),
+    "host_account": (("analysis/host_account.py",), ("tests/analysis/test_host_account.py",)),
     "ledger": (
         ("analysis/ledger.py", "analysis/ownership.py"),
         ("tests/analysis/test_ledger.py", "tests/analysis/test_ownership.py"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from builders_xspace import Space
 from marin_profile.analysis.clocks import host_clock
 from marin_profile.analysis.host_account import HostAccount, host_account
@@ -148,3 +152,71 @@ def test_a_capture_without_host_events_has_no_account():
     space = Space()
     space.tpu(0).op("fusion", 0, 10)
     assert account(space, first=0) is None
+
+
+def test_launches_are_by_function_the_commonest_first():
+    """What a call launches inside itself is not launched from Python."""
+    space = loop()
+    host = space.planes[0]
+    for step in range(5):
+        for at in (400, 450):
+            host.call("PjitFunction(add)", 1_000 * step + at, 20)
+        host.call("PjitFunction(inner)", 1_000 * step + 210, 20)
+    found = account(space)
+    assert found is not None
+    assert found.launches == (("add", 6), ("step", 3))
+
+
+def test_one_whole_period_is_accounted_for():
+    found = account(loop(steps=3))
+    assert found is not None
+    assert (found.steps, found.length) == ((1,), 1_000 * US)
+    assert found.causes[0].per_step == (200 * US,)
+
+
+def test_compilations_are_in_order_and_the_first_call_may_compile():
+    """No step is kept: the account covers the capture, from 0 to 1000 us."""
+    space = Space()
+    host = space.host()
+    host.cpu_op("first", 0, 10, run_id=1)
+    for begin, name in ((10, "z"), (300, "a")):
+        host.call(f"PjitFunction({name})", begin, 200)
+        host.call("backend_compile_and_load", begin + 50, 100)
+    host.call("backend_compile_and_load", 600, 100)
+    host.cpu_op("last", 990, 10, run_id=2)
+    found = account(space, first=9)
+    assert found is not None
+    assert [(one.function, one.duration / US, one.step) for one in found.compiles] == [
+        ("z", 150, None),
+        ("a", 150, None),
+        ("", 100, None),
+    ]
+    compiled = {row.name: row.idle / US for row in found.causes if row.kind == "compile"}
+    assert compiled == {"z": 150, "a": 150, "": 100}
+    assert found.idle == 980 * US
+
+
+def test_of_events_that_begin_together_the_longest_counts_unless_it_holds_the_marker():
+    space = loop()
+    host = space.planes[0]
+    for step in range(5):
+        host.call("inner", 1_000 * step, 100)
+        host.call("wrapper", 1_000 * step, 950)  # of the marker's 900, not of the period
+    kinds = {(kind, name): idle for kind, name, inside, idle, _ in rows(account(space)) if inside}
+    assert kinds["host_event", "load_batch"] == 600
+    assert ("host_event", "inner") not in kinds
+    assert ("host_event", "wrapper") not in kinds
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_steps_that_do_not_follow_each_other_have_no_account_of_their_own(earlier):
+    devices = loop().devices()
+    clock = host_clock(devices)
+    steps = find_steps(devices, clock)
+    boundary = steps.boundary.copy()
+    boundary[:, 2] = boundary[:, 1] - earlier
+    found = host_account(devices, replace(steps, boundary=boundary), 1, clock)
+    assert found is not None
+    assert found.steps == ()
+    # From the first op of step 0 to the last one of step 4.
+    assert found.length == (4_700 - 250) * US
