@@ -106,6 +106,28 @@ def test_shares_of_shares_are_of_the_first():
     assert temporaries(*events, sizes=(10, 20, 30, 5)) == (15, "e", [10, 5])
 
 
+def test_a_buffer_may_share_a_later_ones_memory():
+    events = (
+        ("alloc", 3, 0, "a"),
+        ("share", 1, 3, "b"),
+        ("free", 3, 0, "c"),
+        ("alloc", 2, 0, "d"),
+        ("free", 1, 0, "e"),
+    )
+    assert temporaries(*events) == (50, "d", [20, 30])
+
+
+def test_a_trace_that_begins_with_an_unknown_buffer_is_no_allocations():
+    """Nor that of the last buffer's allocation: the other trace, with more events, is it."""
+    parts = (
+        buffers(10, 20),
+        allocation(1, 2),
+        heap_trace(("alloc", 77, 0, "a"), ("alloc", 1, 0, "a")),
+        heap_trace(("alloc", 1, 0, "b"), ("free", 1), ("alloc", 78), ("alloc", 2, 0, "c")),
+    )
+    assert replayed(*parts)[:2] == (20, "c")
+
+
 @pytest.mark.parametrize(
     "events",
     [
@@ -159,7 +181,7 @@ def test_without_one_it_is_the_trace_with_most_events_of_the_space():
         logical_buffer(1, 10),
         logical_buffer(2, 20),
         logical_buffer(3, 30, space=1),
-        heap_trace(("alloc", 1, 0, "a")),
+        heap_trace(("alloc", 1, 0, "a"), ("free", 77)),
         heap_trace(("alloc", 3, 0, "b"), ("alloc", 1, 0, "b"), ("alloc", 2, 0, "c")),
     )
     assert replayed(*parts)[:2] == (60, "c")
@@ -271,10 +293,41 @@ def test_long_lists_end_with_their_rest():
     assert row.padding is None
 
 
-@pytest.mark.parametrize(("kind", "name"), [(TPU, "hbm"), (GPU, "hbm"), (CPU, "host")])
-def test_spaces_have_the_names_of_the_device(kind, name):
-    (row,) = program_memory(_program().timeline(), kind)
-    assert row.space == name
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (TPU, ["hbm", "vmem", "smem", "space 3", "host"]),
+        (GPU, ["hbm", "collective", "space 2", "space 3", "host"]),
+        (CPU, ["host", "space 1", "space 2", "space 3", "space 5"]),
+    ],
+)
+def test_spaces_have_the_names_of_the_device(kind, names):
+    """Space k holds 100 - k bytes."""
+    spaces = (0, 1, 2, 3, 5)
+    plan = buffer_assignment(
+        *(logical_buffer(at + 1, 100 - at, space=at) for at in spaces),
+        *(allocation(100 - at, at + 1, space=at, output=True) for at in spaces),
+    )
+    rows = program_memory(Space().hlo(7, hlo_proto() + plan).timeline(), kind)
+    assert [row.space for row in rows] == names
+    assert [row.peak for row in rows] == [100, 99, 98, 97, 95]
+
+
+def test_the_fullest_programs_come_first_and_empty_spaces_not_at_all():
+    """Program k of 40 needs k bytes, in space 5, and names space 0 with nothing in it."""
+    space = Space()
+    for size in range(1, 41):
+        plan = buffer_assignment(
+            logical_buffer(1, size, space=5),
+            logical_buffer(2, 0),
+            allocation(size, 1, space=5, output=True),
+            allocation(0, 2, output=True),
+        )
+        space.hlo(size, hlo_proto() + plan, module="jit_f")
+    rows = program_memory(space.timeline(), TPU)
+    assert [(row.program_id, row.space, row.peak) for row in rows] == [
+        (size, "host", size) for size in range(40, 8, -1)
+    ]
 
 
 def test_a_fusion_that_says_nothing_is_where_its_root_is():
@@ -292,3 +345,33 @@ def test_a_fusion_that_says_nothing_is_where_its_root_is():
     )
     (row,) = program_memory(Space().hlo(7, module + plan).timeline(), TPU)
     assert row.scopes == (ScopeMemory(("jit(f)", "mlp"), "other", 8, 1),)
+
+
+def test_of_a_buffer_and_what_shares_it_the_peak_is_where_it_came():
+    assert temporaries(("alloc", 1, 0, "a"), ("share", 2, 1, "b")) == (10, "a", [10])
+    assert temporaries(("alloc", 1, 0, "a"), sizes=(1,)) == (1, "a", [1])
+
+
+def test_the_trace_with_most_events_may_come_first():
+    parts = (
+        buffers(10, 20),
+        logical_buffer(3, 30, space=1),
+        heap_trace(("alloc", 1, 0, "a"), ("alloc", 2, 0, "b")),
+        heap_trace(("alloc", 3, 0, "c"), ("free", 3), ("alloc", 3, 0, "d"), ("alloc", 1, 0, "e")),
+    )
+    assert replayed(*parts)[:2] == (30, "b")
+
+
+def test_an_allocation_is_named_by_the_first_of_its_largest_buffers():
+    names = ["small.1", "large.2", "large.3"]
+    module = computation(
+        1, 1, *(instruction(name, "add", id=at) for at, name in enumerate(names, 1))
+    )
+    plan = buffer_assignment(
+        logical_buffer(1, 8, instruction=1),
+        logical_buffer(2, 16, instruction=2, index=[5]),
+        logical_buffer(3, 16, instruction=3),
+        allocation(32, 1, 2, 3, output=True),
+    )
+    (row,) = program_memory(Space().hlo(7, hlo_proto(module) + plan).timeline(), TPU)
+    assert [(one.instruction, one.size, one.shape) for one in row.buffers] == [("large.2", 32, "")]
