@@ -86,10 +86,6 @@ MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "costs": (("analysis/costs.py",), ("tests/analysis/test_costs.py",)),
-    "memory": (
-        ("analysis/memory.py",),
-        ("tests/analysis/test_memory.py", "tests/assemble/test_memory.py"),
-    ),
     "roofline": (("analysis/roofline*",), ("tests/analysis/test_roofline.py",)),
     "verdict": (
         (
