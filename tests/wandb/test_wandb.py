@@ -304,7 +304,9 @@ def test_without_an_artifact_the_profiler_folder_of_the_config_is_read(
 ) -> None:
     write_capture(tmp_path / "logs/folder-run/profiler")
     start_run("folder-run", {"trainer": {"log_dir": str(tmp_path / "logs")}}).finish()
-    result = call("summarize", "--run-target", "loop/proj/folder-run")
+    refused = call("summarize", "--run-target", "loop/proj/folder-run")
+    assert_one_sentence(refused, 3, f"{tmp_path}/logs/folder-run/profiler", "--trust-references")
+    result = call("summarize", "--run-target", "loop/proj/folder-run", "--trust-references")
     assert "its profiler folder" in result.stderr
     assert without_run(result.summary) == loopback.expected()
     assert result.summary.run_metadata.run_id == "folder-run"

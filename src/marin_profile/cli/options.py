@@ -69,7 +69,7 @@ def wandb_options(alias: str) -> Callable[[Any], Any]:
         click.option(
             "--trust-references",
             is_flag=True,
-            help="Read what a W&B artifact refers to wherever it is, also in a local folder.",
+            help="Read what a W&B artifact or config names wherever it is, also in a local folder.",
         ),
     )
 

@@ -7,15 +7,15 @@ Contract
 * A download goes to `<entity>/<project>/<name>-v<N>` below the download root, whole or not at all.
   One that is there and matches the artifact's manifest, file by file, is not repeated.
 * An artifact that only refers to a folder gives that folder: nothing is downloaded. Whoever may log
-  an artifact may refer to any place: those outside object stores, as folders of this machine, are
-  refused unless `trust_references`.
+  to the project may refer to any place, in an artifact or in a run's config: those outside object
+  stores, as folders of this machine, are not looked at unless `trust_references`.
 * `metadata` holds what the run recorded; None for the rest.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ _FILE_SUFFIXES = (*(ending for one in FORMATS for ending in one.endings), ".gz",
 
 @dataclass(frozen=True)
 class _Downloads:
-    """Where they go, and whether artifacts may refer to any place."""
+    """Where they go, and whether artifacts and configs may refer to any place."""
 
     root: Path
     trust_references: bool
@@ -239,7 +239,7 @@ def _fetch_run(target: WandbTarget, alias: str | None, downloads: _Downloads) ->
     if capture is not None:
         return _capture(capture, run, downloads)
     looked: list[str] = [f"no {CAPTURE_TYPE} artifact" + (f" with alias {alias}" if alias else "")]
-    folder = None if alias else _profiler_folder(run, looked)
+    folder = None if alias else _profiler_folder(run, downloads.trust_references, looked)
     if folder is not None:
         note = f"The run logged no profile; its profiler folder {folder} is read where it lies."
         return Fetched(run_metadata(run), folder=folder, notes=(note,))
@@ -249,16 +249,18 @@ def _fetch_run(target: WandbTarget, alias: str | None, downloads: _Downloads) ->
             f"The run {target.path} has {', '.join((*looked, 'no published summary'))}; "
             "name the profile's folder with --profile-dir."
         )
-    return _known_summary(published, run, downloads)
+    return _known_summary(published, run, downloads, looked)
 
 
-def _known_summary(artifact: Any, run: Any, downloads: _Downloads) -> Fetched:
+def _known_summary(
+    artifact: Any, run: Any, downloads: _Downloads, looked: Sequence[str]
+) -> Fetched:
     """A published summary, with the metadata that it lacks and the run has."""
     summary = _published(artifact, downloads)
     own = summary.run_metadata.model_dump(exclude_none=True)
     note = (
-        f"The run has no profile that can be read here; its summary {_reference(artifact)} is "
-        "taken as it was published."
+        f"The run has no profile that can be read here ({', '.join(looked)}); its summary "
+        f"{_reference(artifact)} is taken as it was published."
     )
     metadata = run_metadata(run).model_copy(update=own)
     return Fetched(metadata, summary=summary, notes=(note,))
@@ -284,8 +286,9 @@ def _published_elsewhere(api: Any, run: Any, alias: str | None) -> Any | None:
     return artifact if artifact.type == SUMMARY_TYPE else None
 
 
-def _profiler_folder(run: Any, looked: list[str]) -> str | None:
-    """The run's profiler folder, if it can be reached and holds a capture."""
+def _profiler_folder(run: Any, is_trusted: bool, looked: list[str]) -> str | None:
+    """The profiler folder that the run's config names, if it may be read, can be reached and holds
+    a capture."""
     from marin_profile.capture.sources import find_captures
 
     trainer = run.config.get("trainer")
@@ -295,6 +298,12 @@ def _profiler_folder(run: Any, looked: list[str]) -> str | None:
         looked.append("no trainer.log_dir in its config")
         return None
     folder = f"{log_dir.rstrip('/')}/{trainer.get('id') or run.id}/{_PROFILER_FOLDER}"
+    if not is_trusted and doubtful_reference([folder]) is not None:
+        looked.append(
+            f"a profiler folder in no object store, {visible(folder, 200)}, which is read only with "
+            "--trust-references"
+        )
+        return None
     try:
         if find_captures(folder):
             return folder
