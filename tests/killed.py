@@ -2,8 +2,9 @@
 
 Each runs in a fork of one process that has a single thread, and neither JAX nor pytest in it.
 Besides the verbs of the command line there are what has no verb: `redact CAPTURE INTO`, and
-`stage CAPTURE OUTPUT UPLOAD`. Writes are what changes the folder, and what makes that last: opening to write, writing (half of
-it, then the kill), syncing, renaming, exchanging, removing, making folders.
+`stage CAPTURE OUTPUT UPLOAD`. Writes are what changes the folder, and what makes that last: opening
+to write, writing (half of it, then the kill), syncing, renaming, exchanging, removing, making
+folders.
 """
 
 from __future__ import annotations

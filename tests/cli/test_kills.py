@@ -202,7 +202,7 @@ def there(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("verb", CASES)
 def test_a_killed_verb_leaves_old_or_new(there: Path, verb: str) -> None:
     """Opened, written by half, not yet synced, not yet renamed, renamed; of many writes some."""
-    rounds = range(1, 40, 4 if verb in MANY_WRITES else 1)
+    rounds = range(1, 40, 3 if verb in MANY_WRITES else 1)
     assert writes_killed(there, CASES[verb], rounds, old=True) >= 5
 
 

@@ -300,8 +300,8 @@ def _profiler_folder(run: Any, is_trusted: bool, looked: list[str]) -> str | Non
     folder = f"{log_dir.rstrip('/')}/{trainer.get('id') or run.id}/{_PROFILER_FOLDER}"
     if not is_trusted and doubtful_reference([folder]) is not None:
         looked.append(
-            f"a profiler folder in no object store, {visible(folder, 200)}, which is read only with "
-            "--trust-references"
+            f"a profiler folder in no object store, {visible(folder, 200)}, which is read only "
+            "with --trust-references"
         )
         return None
     try:
