@@ -63,6 +63,7 @@ REDACTOR = Redactor(
         ("node8.corp.example", "node8.axxx.bxxxxxx"),
         ("tpu-a-0.c.project-1.internal:80", "dxx-a-0.x.xxxxxxx-x.xxxxxxxx:80"),
         ("tpu-a-0.xplane.pb tpu-a-1.trace.json.gz", "dxx-a-0.xplane.pb dxx-a-1.trace.json.gz"),
+        ("token=password=abcd1234", "token=xxxxxxxxxxxxxxxxx"),
         ("<carol.smith+x@example.co.uk>", "<xxxxx.xxxxxxx@xxxxxxx.xx.xx>"),
         ("f@model.py fusion@2.5 @main add@gpu", "f@model.py fusion@2.5 @main add@gpu"),
         ("WANDB_API_KEY=0123456789abcdef", "WANDB_API_KEY=xxxxxxxxxxxxxxxx"),

@@ -48,16 +48,18 @@ _MLIR = b"TUzv"
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]*")
 _WORD = re.compile(rb"[\w\x80-\xff]")
 _ESCAPES = b"nrtbf"
-_ADDRESS = re.compile(
-    rb"[\w.%+\-\x80-\xff]{0,63}[\w\x80-\xff]@(?:[A-Za-z0-9\-]+\.)+(?!(?:py|cc|cpp|h|so)\b)[A-Za-z]{2,}(?!\w)"
-)
+# Around an "@", which is looked for first: a pattern that starts with any letter is slow.
+_MAILBOX = re.compile(rb"[\w.%+\-\x80-\xff]{0,63}[\w\x80-\xff]\Z")
+_LONGEST_MAILBOX = 64
+_MAIL_DOMAIN = re.compile(rb"(?:[A-Za-z0-9\-]+\.)+(?!(?:py|cc|cpp|h|so)\b)[A-Za-z]{2,}(?!\w)")
 _SECRET_WORDS = (b"key", b"token", b"secret", b"password")
 # The value has a letter and eight characters or more: `token=128` is a count.
-_SECRET = re.compile(
-    rb"""(?:(?:api|access|secret|private)[_\-]?key|(?:_|\b)(?:token|secret|password))"""
+_SECRET_VALUE = re.compile(
     rb"""\\?["']?\s?[=:]\s?\\?["']?((?=[^a-z\s"'\\,;&]*[a-z])[\w.+/\-]{8,}=*)""",
     re.IGNORECASE,
 )
+_BEFORE_KEY = re.compile(rb"(?:api|access|secret|private)[_\-]?\Z")
+_LONGEST_BEFORE_KEY = len(b"private_")
 _DOMAIN = re.compile(rb"(?:\.[A-Za-z0-9\-]+){2,}")
 _SIGNS = re.compile(rb"[^@.\-\"\\]")
 _DIRECT_HOME = re.compile(r"/(?:home|Users|users)/[^/]+$|/root$")
@@ -105,13 +107,12 @@ class Redactor:
             for found in home.finditer(Raw(masked)):
                 for at in range(1, len(found.groups()) + 1):
                     _hide(masked, found.span(at))
-        for pattern in (_GENERAL_HOME, _SECRET):
-            for found in pattern.finditer(Raw(masked)):
-                _hide(masked, found.span(1))
-        for span in (*_root_homes(masked), *_mlir(masked)):
+        for found in _GENERAL_HOME.finditer(Raw(masked)):
+            _hide(masked, found.span(1))
+        for span in (*_secrets(masked), *_root_homes(masked), *_mlir(masked)):
             _hide(masked, span)
-        for found in _ADDRESS.finditer(Raw(masked)):
-            masked[slice(*found.span())] = _SIGNS.sub(MASK, found[0])
+        for at, end in _addresses(masked):
+            masked[at:end] = _SIGNS.sub(MASK, masked[at:end])
         for literal, mask, is_host in self._word_masks:
             _replace_words(masked, literal, mask, with_domain=is_host)
         return data if masked == data else Raw(masked)
@@ -282,6 +283,36 @@ def _in_word_before(data: bytearray, at: int) -> bool:
         return False
     # In JSON the "n" of an escaped newline is no letter.
     return not (at > 1 and data[at - 2] == ord("\\") and data[at - 1] in _ESCAPES)
+
+
+def _secrets(data: bytearray) -> list[tuple[int, int]]:
+    """The values of what is named a key, a token, a secret or a password."""
+    lowered = data.lower()
+    found = []
+    for word in _SECRET_WORDS:
+        for at in _positions(lowered, word):
+            value = _SECRET_VALUE.match(data, at + len(word))
+            if value and _names_a_secret(lowered, at, word):
+                found.append(value.span(1))
+    return found
+
+
+def _names_a_secret(lowered: bytearray, at: int, word: Raw) -> bool:
+    if word == b"key":
+        return bool(_BEFORE_KEY.search(lowered[max(0, at - _LONGEST_BEFORE_KEY) : at]))
+    return not lowered[max(0, at - 1) : at].isalnum()
+
+
+def _addresses(data: bytearray) -> list[tuple[int, int]]:
+    """E-mail addresses, none within another."""
+    found: list[tuple[int, int]] = []
+    for at in _positions(data, b"@"):
+        after = found[-1][1] if found else 0
+        mailbox = _MAILBOX.search(data[max(after, at - _LONGEST_MAILBOX) : at])
+        domain = _MAIL_DOMAIN.match(data, at + 1)
+        if mailbox and domain:
+            found.append((at - len(mailbox[0]), domain.end()))
+    return found
 
 
 def _root_homes(data: bytearray) -> list[tuple[int, int]]:
