@@ -57,7 +57,7 @@ def test_long_work_between_steps_is_told_from_them() -> None:
     assert found.between_step_median == 2_000.0
     assert [(one.step_num, one.duration) for one in found.work_between] == [(5, 6_100.0)]
     assert profiling_notes(found) == [
-        "Before step 5 training did other work for 0.01 s, such as an evaluation or a checkpoint: "
+        "Around step 5 training did other work for 0.01 s, such as an evaluation or a checkpoint: "
         "it is none of the steps'."
     ]
     slower = replace(window, median_seconds=0.0122)

@@ -15,6 +15,7 @@ from marin_profile import load_summary
 from marin_profile.profiling.job import Gather, Job, Publish
 from marin_profile.profiling.record import (
     CaptureRecord,
+    Logged,
     Owner,
     State,
     failed,
@@ -209,6 +210,20 @@ def test_what_cannot_be_logged_says_why_and_stays_shared(call, tmp_path):
         )
         assert read_record(folder).state == "shared"
         assert not (folder / STAGING_FOLDER).exists()
+
+
+def test_what_another_tracker_lacks_is_left_to_the_next_start(call, tmp_path):
+    folder = leave(tmp_path, "shared", publish=Publish("r", "auto", True), run_path="e/p/r")
+    rows = (Logged("wandb", ("a:v0",), figures=3), Logged("board", error="OSError: full"))
+    record = read_record(folder)
+    write_record(failed(record, "board: OSError: full", logged=rows))
+    result = call("finish", tmp_path)
+    assert result.exit_code == 1
+    assert result.stdout == (
+        f"{folder}: steps 5 to 7: summary and report written, but not logged by an earlier start: "
+        "board: OSError: full; the run's next start logs it\n"
+    )
+    assert (read_record(folder).state, read_record(folder).logged) == ("shared", rows)
 
 
 def test_without_a_login_it_says_so_in_time(tmp_path):

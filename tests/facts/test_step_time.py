@@ -17,6 +17,7 @@ from marin_profile.facts.step_time import (
     why_they_differ,
 )
 from marin_profile.schema import OutlierCause, ProfileSummary
+from marin_profile.schema.capture import Profiling, WorkBetween
 
 
 def cost(per_period: float, **changes: Any) -> OutlierCause:
@@ -40,6 +41,36 @@ def summary(mean: float, *causes: OutlierCause, **changes: Any) -> ProfileSummar
         "outlier_causes": list(causes),
     }
     return build_summary(step_time=made(**(values | changes)))
+
+
+@pytest.mark.parametrize(
+    ("cause", "at", "seconds", "named"),
+    [
+        ("gap", 7, 1900.0, True),
+        ("gap", 8, 1900.0, True),
+        (None, 8, 1900.0, True),
+        ("gap", 9, 1900.0, False),
+        ("gap", 8, 900.0, False),
+        ("host_event", 8, 1900.0, False),
+    ],
+)
+def test_a_wait_is_named_after_the_work_between_steps(cause, at, seconds, named):
+    """A checkpoint after step 7, which a capture without Python frames shows as a wait of 2,000 us:
+    it may be told of before our hook, as of step 7, or after it, as of step 8."""
+    found = summary(1500.0, cost(500.0, cause=cause, cause_name=None, before_op="f.1"))
+    profiling = Profiling(
+        trigger="planned",
+        reason="",
+        num_steps_outside=9,
+        start_trace_duration=1.0,
+        stop_trace_duration=1.0,
+        num_processes=1,
+        work_between=[WorkBetween(step_num=at, duration=seconds)],
+    )
+    capture = found.capture.model_copy(update={"profiling": profiling})
+    why = why_they_differ(found.model_copy(update={"capture": capture}))
+    expected = "step 7 waited for other work of training's loop, such as a checkpoint, which adds "
+    assert why.startswith(expected) is named
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from levanter.tracker.wandb import WandbConfig, WandbTracker
 from marin_profile.levanter.tracker import LevanterTracker
 from marin_profile.profiling.job import Job, Publish
 from marin_profile.profiling.record import CaptureRecord, State, failed, noted
-from marin_profile.profiling.sentences import line_of
+from marin_profile.profiling.sentences import lacking_text, line_of
 from marin_profile.profiling.worker import ingest
 
 LONG_ID = "a-sweep-" + "x" * 120
@@ -112,9 +112,11 @@ def log_to(tracker: Tracker, run_id: str, capture: Path) -> CaptureRecord:
     ingest(Job(capture, capture, run={"run_id": run_id}, publish=Publish(run_id, "auto", False)))
     shared = CaptureRecord(run_id=run_id, start_step=3, stop_step=6, state=State.SHARED)
     try:
-        rows = LevanterTracker(lambda: tracker).log(capture, run_id, 60.0)
+        rows = LevanterTracker(lambda: tracker).log(capture, run_id, 60.0, ())
     except Exception as error:
         return failed(noted(shared, folder=str(capture)), f"{type(error).__name__}: {error}")
+    if lacking := lacking_text(rows):
+        return failed(noted(shared, folder=str(capture)), lacking, logged=rows)
     return msgspec.structs.replace(shared, state=State.PUBLISHED, logged=rows)
 
 

@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from marin_profile.levanter import lines
-from marin_profile.levanter.flags import translate
+from marin_profile.levanter.flags import translate, without_effect
 from marin_profile.levanter.lines import UnsupportedLevanterError, require_supported
 
 OLDER = (
@@ -25,6 +25,15 @@ def test_older_flags_are_translated_with_a_note_each():
     assert notes[1] == (
         "--trainer.profiler_start_step is an older flag: read as --trainer.profiler.start_step"
     )
+
+
+def test_flags_of_a_profiler_that_is_off_are_named_once():
+    assert without_effect(["--trainer.profiler.enabled", "false", "--trainer.id", "x"]) == []
+    given = "--trainer.profiler.start_step 5 --trainer.profiler.every=9 --trainer.profiler.every 8"
+    assert without_effect(given.split()) == [
+        "--trainer.profiler.start_step, --trainer.profiler.every have no effect: the profiler is "
+        "off (trainer.profiler.enabled is false)"
+    ]
 
 
 @pytest.mark.parametrize(

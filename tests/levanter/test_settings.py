@@ -141,6 +141,16 @@ ACCEPTED = {
         ["--trainer.profiler", "no", "--trainer.profiler_start_step", "8"],
         {"is_on": False, "start_step": 8},
     ),
+    "a flag over older YAML, off": (
+        "{profiler: false}",
+        ["--trainer.profiler.start_step", "8"],
+        {"is_on": False, "start_step": 8},
+    ),
+    "older YAML, off, turned on": (
+        "{profiler: false}",
+        ["--trainer.profiler.enabled", "true", "--trainer.profiler.num_steps", "4"],
+        {"is_on": True, "num_steps": 4},
+    ),
     "older as one": (
         "{}",
         ["--trainer.profiler=1", "--trainer.profiler_num_steps=4"],

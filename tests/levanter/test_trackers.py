@@ -152,13 +152,14 @@ def test_one_of_several_that_fails_is_named(found):
     assert len(held) == kept["figures"]
     level, line = found.line("several")
     assert level == "WARNING"
-    assert "broken: nothing, the rest not: ConnectionError: down; json_file: " in line
+    assert line.startswith("steps 3 to 5: profile summarised and logged to json_file: ")
+    assert ", but the rest is not logged: broken: ConnectionError: down; the next start" in line
 
 
 def test_what_no_tracker_took_is_not_logged(found):
     level, line = found.line("broken")
     assert level == "WARNING"
-    assert "summarised, but not logged: ConnectionError: down; to finish it: " in line
+    assert "summarised, but not logged: ConnectionError: down; the next start of this" in line
     assert (
         "but not logged: RuntimeError: the json_file tracker has finished"
         in (found.line("finished")[1])

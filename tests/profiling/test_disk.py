@@ -6,8 +6,15 @@ import pytest
 
 from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.profiling.disk import Disk
-from marin_profile.profiling.job import newest_outputs
-from marin_profile.profiling.record import CaptureRecord, State, failed, write_record
+from marin_profile.profiling.job import Job, newest_outputs
+from marin_profile.profiling.record import (
+    CaptureRecord,
+    State,
+    failed,
+    noted,
+    read_record,
+    write_record,
+)
 from marin_profile.profiling.run import Run
 
 OF_THE_PROFILER = ["h.trace.json.gz", "h.xplane.pb"]
@@ -53,6 +60,15 @@ def test_all_captures_are_kept_unless_asked_for(tmp_path):
 def test_what_is_not_published_keeps_its_files(tmp_path, state):
     folders = [leave(tmp_path, 0, state), leave(tmp_path, 1), leave(tmp_path, 2)]
     disk(tmp_path, keep=1).make_room()
+    assert [len(names(one)) for one in folders] == [6, 4, 6]
+
+
+def test_what_was_never_to_be_summarised_goes_once_it_is_taken(tmp_path):
+    """With `ingest` off; what an earlier start was to summarise stays for one that does."""
+    folders = [leave(tmp_path, second, State.SETTLING) for second in range(3)]
+    record = read_record(folders[0])
+    write_record(noted(record, job=Job(folders[0], folders[0])))
+    Disk(tmp_path, 1, 0.0, None, ingests=False).make_room()
     assert [len(names(one)) for one in folders] == [6, 4, 6]
 
 

@@ -1,6 +1,7 @@
 """The states of a capture, and its record on disk."""
 
 import itertools
+import logging
 import os
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from marin_profile.profiling.record import (
     retried,
     write_record,
 )
-from marin_profile.profiling.sentences import line_of, unfinished_line
+from marin_profile.profiling.sentences import lacking_text, line_of, unfinished_line
 
 ORDER = ("planned", "tracing", "settling", "ingesting", "shared", "published")
 GONE = Owner("this host does not exist", 1, 1)
@@ -121,13 +122,28 @@ def test_the_line_of_a_state(state, text):
         ),
         (
             "shared",
-            "steps 5 to 7: profile summarised, but not logged: why; "
-            "to finish it: marin-profile finish /f",
+            "steps 5 to 7: profile summarised, but not logged: why; the next start of this run "
+            "logs it, or to W&B: marin-profile finish /f",
         ),
     ],
 )
 def test_the_line_of_a_failure(state, text):
     assert line_of(failed(at(state, folder="/f"), "why"))[1] == text
+
+
+def test_the_line_of_a_tracker_that_lacks_it_says_which_one_holds_it():
+    rows = (
+        Logged("wandb", ("a:v0",), "uploaded", error="TimeoutError: late"),
+        Logged("json", figures=3),
+    )
+    record = failed(at("shared", folder="/f"), lacking_text(rows), logged=rows)
+    assert line_of(record) == (
+        logging.WARNING,
+        "steps 5 to 7: profile summarised and logged to wandb: a:v0 (uploaded); json: 3 figures, "
+        "but the rest is not logged: wandb: TimeoutError: late; the next start of this run logs "
+        "it, or to W&B: marin-profile finish /f",
+    )
+    assert retried(record, Owner.this_process()).logged == rows
 
 
 def test_the_line_of_what_is_left_says_how_far_it_came():
@@ -171,6 +187,15 @@ def test_a_capture_whose_files_were_written_before_its_record_is_kept(tmp_path):
     found = Leftovers.below(tmp_path)
     assert [one.state for one in found.to_finish(Owner.this_process())] == ["ingesting"]
     assert found.taken == set()  # they may be cut: the window is taken again
+    assert found.lost == []
+
+
+@pytest.mark.parametrize("state", ["settling", "ingesting", "shared"])
+def test_a_capture_whose_files_are_gone_is_over_and_its_window_taken(tmp_path, state):
+    left(tmp_path, state, files=False)
+    found = Leftovers.below(tmp_path)
+    assert found.to_finish(Owner.this_process(), most_attempts=None) == []
+    assert found.taken == {5}
     assert found.lost == []
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,8 +13,13 @@ from builders_summary import ledger, no_steps, uneven_steps
 from marin_profile import load_summary, summarize
 from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.levanter.tracker import log_staged
-from marin_profile.profiling.job import Gather, Job, Publish
+from marin_profile.profiling.config import ProfilerConfig
+from marin_profile.profiling.job import Gather, Job, Publish, job_of
+from marin_profile.profiling.load import Load
+from marin_profile.profiling.record import Logged
+from marin_profile.profiling.run import Run
 from marin_profile.profiling.scalars import scalars_of
+from marin_profile.profiling.sentences import lacking_text
 from marin_profile.profiling.staging import LARGEST_AUTO_UPLOAD, STAGING_FOLDER, decide_upload
 from marin_profile.profiling.worker import ingest
 
@@ -43,10 +49,51 @@ def published(folder: Path, upload: str, *, redact: bool = False, **job) -> Trac
     facts = {"run_id": "my run", "num_devices": 8}
     ingest(Job(folder, folder, run=facts, publish=Publish("my run", upload, redact), **job))
     tracker = Tracker()
-    log_staged(tracker, outputs=folder, run_id="my run", seconds=5)
+    log_staged(tracker, folder, "my run", 5)
     assert not (folder / STAGING_FOLDER).exists()
     assert list(folder.glob(".*")) == []
     return tracker
+
+
+class Named(Tracker):
+    def __init__(self, name: str, is_down: bool = False) -> None:
+        super().__init__()
+        self.name, self.is_down, self.calls = name, is_down, 0
+
+    def log_summary(self, metrics):
+        self.calls += 1
+        if self.is_down:
+            raise ConnectionError("down")
+        super().log_summary(metrics)
+
+
+def test_of_several_trackers_only_those_that_lack_it_are_tried_again(tmp_path):
+    """Two are of one name: the second one of them lacks it."""
+    folder = leave_capture(tmp_path)
+    one, down, other = trackers = Named("a"), Named("a", is_down=True), Named("b")
+    both = SimpleNamespace(loggers=trackers)
+    job = Job(folder, folder, publish=Publish("r", "never", False))
+    held = ()
+    for is_down, calls in ((True, [1, 1, 1]), (True, [1, 2, 1]), (False, [1, 3, 1])):
+        down.is_down = is_down
+        ingest(job)
+        held = log_staged(both, folder, "r", 5, held)
+        assert [tracker.calls for tracker in trackers] == calls
+        assert lacking_text(held) == ("a: ConnectionError: down" if is_down else None)
+        assert [row.tracker for row in held] == ["a", "a", "b"]
+    assert {*one.summary} == {*down.summary} == {*other.summary}
+
+
+def test_a_tracker_that_came_later_is_given_it_too(tmp_path):
+    folder = leave_capture(tmp_path)
+    ingest(Job(folder, folder, publish=Publish("r", "never", False)))
+    held = (Logged("a", ("x",), figures=3),)
+    new = Named("b")
+    rows = log_staged(
+        SimpleNamespace(loggers=[Named("a", is_down=True), new]), folder, "r", 5, held
+    )
+    assert rows[0] == held[0]
+    assert (rows[1].tracker, new.calls) == ("b", 1)
 
 
 def test_both_artifacts_and_the_figures_are_logged(tmp_path):
@@ -120,6 +167,22 @@ def test_a_capture_that_is_not_uploaded_may_be_referred_to(tmp_path, upload, tol
     assert list(tracker.artifacts) == ["profile-summary-my-run"]
     assert tracker.summary.get("profile/capture_path") == (str(folder) if told else None)
     assert tracker.summary["profile/capture_upload"] == f"as configured: {upload}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "refers"),
+    [({}, True), ({"keep_captures": 2}, False), ({"keep_captures": 2, "shared_dir": "x"}, True)],
+)
+def test_no_artifact_refers_to_files_that_will_go(tmp_path, settings, refers):
+    """Those of `shared_dir` stay."""
+    folder = leave_capture(tmp_path)
+    config = ProfilerConfig(upload="reference", redact=False, **settings)
+    shared = str(tmp_path / "bucket") if "shared_dir" in settings else None
+    job = job_of(config, Run("r", tmp_path, shared=shared), folder, {})
+    ingest(job)
+    there = job.shared or str(folder)
+    uploads = Load.below(folder, "r", 5).uploads
+    assert [upload.reference for upload in uploads] == [None, *([f"file://{there}"] * refers)]
 
 
 @pytest.mark.parametrize(

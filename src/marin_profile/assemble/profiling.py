@@ -91,7 +91,7 @@ def profiling_notes(profiling: schema.Profiling | None) -> list[str]:
     if profiling.work_between:
         seconds = sum(one.duration for one in profiling.work_between) / _US
         notes.append(
-            f"Before {_steps(profiling.work_between)} training did other work for {seconds:.2f} s, "
+            f"Around {_steps(profiling.work_between)} training did other work for {seconds:.2f} s, "
             "such as an evaluation or a checkpoint: it is none of the steps'."
         )
     if profiling.ingested_beside:

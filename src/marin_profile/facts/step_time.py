@@ -16,11 +16,12 @@ from marin_profile.base.text import duration, plural
 from marin_profile.base.units import Count, Microseconds, Share, Steps
 from marin_profile.facts.device_time import ratio
 from marin_profile.facts.rows import Row
-from marin_profile.schema import DurationStats, ProfileSummary
+from marin_profile.schema import DurationStats, OutlierCause, ProfileSummary
 
 # What a step's length measures: from its boundary to the next one's, or its ops' extent.
 PERIOD, DURATION = "period", "duration"
 LEAST_DIFFERENCE = 0.02
+LOOP_WORK = "loop_work"
 
 # The share of the difference from which the outliers alone explain it.
 NEARLY_ALL = 0.8
@@ -115,11 +116,27 @@ def typical_and_mean(summary: ProfileSummary) -> StepLength | None:
 
 
 def outlier_costs(summary: ProfileSummary) -> list[OutlierCost]:
-    """The one that costs most first."""
+    """The one that costs most first. What the capture shows as waiting alone is named after what
+    training's loop did between its steps, where that is known to be as long."""
     return [
-        OutlierCost.of(one, outliers=one.count, outlier_steps=one.steps)
+        OutlierCost.of(
+            one,
+            outliers=one.count,
+            outlier_steps=one.steps,
+            **({"cause": LOOP_WORK, "before_op": None} if _is_loop_work(summary, one) else {}),
+        )
         for one in summary.step_time.outlier_causes
     ]
+
+
+def _is_loop_work(summary: ProfileSummary, cause: OutlierCause) -> bool:
+    profiling = summary.capture.profiling if summary.capture is not None else None
+    if profiling is None or cause.cause not in (None, "gap") or len(cause.steps) < cause.count:
+        return False
+    around = {one.step_num: one.duration for one in profiling.work_between}
+    # What follows a step is told of before its hooks or after them.
+    work = [max(around.get(step, 0.0), around.get(step + 1, 0.0)) for step in cause.steps]
+    return all(work) and sum(work) >= NEARLY_ALL * cause.total_excess
 
 
 def why_they_differ(summary: ProfileSummary) -> str:
@@ -178,6 +195,7 @@ _VERBS = {
     "compute": "spent longer in {name}",
     "recompute": "recomputed longer in {name}",
     "unattributed": "spent longer in {name}",
+    LOOP_WORK: "waited for other work of training's loop, such as a checkpoint",
 }
 
 

@@ -28,15 +28,16 @@ from unittest import mock
 
 import draccus
 import levanter.config
+from draccus import cfgparsing
 from draccus.parsers.decoding import decode_dataclass
 from draccus.utils import DecodingError, ParsingError
 from levanter.callbacks.profiler import ProfilerConfig as LevanterProfilerConfig
 from levanter.trainer import Trainer, TrainerConfig
 
 from marin_profile.levanter.callback import install
-from marin_profile.levanter.flags import translate
+from marin_profile.levanter.flags import translate, without_effect
 from marin_profile.levanter.lines import levanter_line
-from marin_profile.levanter.settings import SettingError, current_form
+from marin_profile.levanter.settings import SettingError, as_fields, current_form
 from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.profiling.schedule import refuse_too_early
 
@@ -83,9 +84,12 @@ class ProfiledMain:
         translated, notes = translate(arguments)
         _say(notes)
         try:
-            config = levanter.config.main(self._itself(), args=translated)()
+            with mock.patch.object(cfgparsing, "load_config", _load_config):
+                config = levanter.config.main(self._itself(), args=translated)()
         except _Refused as refusal:
             sys.exit(str(refusal))
+        if not config.trainer.profiler.enabled:
+            _say(without_effect(translated))
         if config.trainer.profiler.is_on:
             try:
                 refuse_too_early(config.trainer.profiler, levanter_line().first_step)
@@ -178,6 +182,21 @@ def _profiled(config_class: Any) -> type:
 
 class _Refused(ParsingError):
     """What the profiler cannot do; passes through draccus unchanged."""
+
+
+_LOAD_CONFIG = cfgparsing.load_config
+
+
+def _load_config(*arguments: Any, **named: Any) -> Any:
+    """A file's `trainer.profiler: false` as fields: flags are merged into fields, and would replace
+    a word."""
+    raw = _LOAD_CONFIG(*arguments, **named)
+    trainer = raw.get("trainer") if isinstance(raw, Mapping) else None
+    if not isinstance(trainer, Mapping) or not isinstance(trainer.get("profiler"), bool):
+        return raw
+    fields, notes = as_fields(trainer["profiler"])
+    _say(notes)
+    return {**raw, "trainer": {**trainer, "profiler": fields}}
 
 
 def _decode(config_class: type, raw: Any, path: Sequence[str] = ()) -> Any:

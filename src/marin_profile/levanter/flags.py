@@ -1,7 +1,8 @@
 """Profiler flags of older Levanter versions, translated to the current ones.
 
 Contract: a command line in, the same command line with current flags out, and one note for each
-flag that was translated. Anything else stays as it is, where it is.
+flag that was translated. Anything else stays as it is, where it is. Flags that a profiler which is
+off makes idle are told by `without_effect`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,19 @@ def translate(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             translated += parts
     return translated, notes
+
+
+def without_effect(arguments: Sequence[str]) -> list[str]:
+    """A note for what current flags set of a profiler that is off."""
+    flags = (flag for flag, _, _ in _flags(arguments) if flag.startswith(f"{_PREFIX}."))
+    named = [flag for flag in dict.fromkeys(flags) if flag != _RENAMED[_PREFIX]]
+    if not named:
+        return []
+    verb = "has" if len(named) == 1 else "have"
+    return [
+        f"{', '.join(named)} {verb} no effect: the profiler is off (trainer.profiler.enabled is "
+        "false)"
+    ]
 
 
 def _flags(arguments: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]]:

@@ -26,8 +26,7 @@ class SettingError(ValueError):
 
 
 def current_form(trainer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    notes: list[str] = []
-    profiler = _as_fields(trainer.get("profiler"), notes)
+    profiler, notes = as_fields(trainer.get("profiler"))
     for older, name in _RENAMED.items():
         if older not in trainer:
             continue
@@ -48,14 +47,15 @@ def current_form(trainer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     return others | {"profiler": profiler}, notes
 
 
-def _as_fields(profiler: Any, notes: list[str]) -> dict[str, Any]:
+def as_fields(profiler: Any) -> tuple[dict[str, Any], list[str]]:
+    """What `trainer.profiler` says, as fields, and the notes."""
     if profiler is None:
-        return {}
+        return {}, []
     if isinstance(profiler, Mapping):
-        return dict(profiler)
+        return dict(profiler), []
     if isinstance(profiler, bool):
-        notes.append("trainer.profiler is an older field: read as trainer.profiler.enabled")
-        return {"enabled": profiler}
+        note = "trainer.profiler is an older field: read as trainer.profiler.enabled"
+        return {"enabled": profiler}, [note]
     raise SettingError(f"trainer.profiler must be fields, or true or false, is {profiler!r}")
 
 

@@ -86,7 +86,8 @@ class ProfilerConfig:
 
     keep_captures: int | None = None
     """Keep the files of the newest so many captures of each process; the profiler's own files of
-    older ones are removed once they are published, and summaries, reports and records stay."""
+    older ones are removed once they are published, or taken if `ingest` is off, and summaries,
+    reports and records stay. No artifact then refers to files on this machine's disk."""
     min_free_disk_gb: float = 1.0
     """Start no capture while less is free where captures are written."""
     max_capture_gb: float | None = None

@@ -2,8 +2,9 @@
 
 Contract
 * `why_not` and `make_room` touch the disk: they belong in a thread.
-* What is removed is the profiler's own files of a published capture that is not among the newest;
-  its record, context, summary and report stay.
+* What is removed is the profiler's own files of a capture that is done with and not among the
+  newest; its record, context, summary and report stay. One is done with when it is published, or
+  was never to be summarised.
 * What cannot be found out, or removed, is no reason against a capture.
 """
 
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marin_profile.capture.filenames import PROFILE_FOLDERS, WRITTEN_BESIDE
-from marin_profile.profiling.record import State, read_record
+from marin_profile.profiling.record import CaptureRecord, State, read_record
 
 LOOK_EVERY = 5.0  # seconds
 _GB = 1e9
@@ -26,12 +27,13 @@ _GB = 1e9
 @dataclass
 class Disk:
     """`root`: where the process puts its captures, those of earlier starts among them; the limits
-    are those of ProfilerConfig."""
+    are those of ProfilerConfig; `ingests`: whether captures are summarised."""
 
     root: Path
     keep_captures: int | None
     min_free_disk_gb: float
     max_capture_gb: float | None
+    ingests: bool = True
     _why_not: str | None = None
     _looked_at: float = float("-inf")
     _done: str = ""  # the name of the newest session whose files are gone
@@ -53,11 +55,18 @@ class Disk:
         is_whole = True  # whether nothing before was left for later
         for session in older:
             record = read_record(session)
-            if record is not None and record.state is State.PUBLISHED:
+            is_done = record is not None and self._is_done(record)
+            if is_done:
                 _remove_files(session)
-            is_whole = is_whole and (record is None or record.is_over)
+            is_whole = is_whole and (record is None or record.is_over or is_done)
             if is_whole:
                 self._done = session.name
+
+    def _is_done(self, record: CaptureRecord) -> bool:
+        was_not_to_be_summarised = (
+            not self.ingests and record.state is State.SETTLING and record.job is None
+        )
+        return record.state is State.PUBLISHED or was_not_to_be_summarised
 
     def _too_little_free(self) -> str | None:
         folder = next((one for one in (self.root, *self.root.parents) if one.is_dir()), None)

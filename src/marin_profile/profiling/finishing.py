@@ -8,7 +8,8 @@ Contract
 * The folder may have been moved: then paths inside the run's folder are followed, others are used
   only where they still exist.
 * Nothing is logged to the run itself, which has ended: the summary goes to W&B as an artifact, in a
-  short run of its own. Where that cannot be, the record says `shared`, and the line why.
+  short run of its own, unless W&B holds all of it. Where that cannot be, or another tracker lacks
+  it, the record says `shared`, and the line why.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from marin_profile.profiling.record import (
     write_record,
 )
 from marin_profile.profiling.run import PROFILER_FOLDER
-from marin_profile.profiling.sentences import logged_text
+from marin_profile.profiling.sentences import lacking_text, logged_text
 from marin_profile.profiling.staging import STAGING_FOLDER
 from marin_profile.profiling.worker import ingest
 
@@ -110,7 +111,8 @@ def finish(record: CaptureRecord) -> Finished | None:
             record = lost
             write_record(record)
         if not to_finish:
-            return _told(record, True, f"profile lost: {record.why or 'it was never taken'}")
+            why = "its files are gone" if record.is_taken else record.why or "it was never taken"
+            return _told(record, True, f"profile lost: {why}")
         return _finished(to_finish[0])
     except ProfileError as error:  # the record cannot be written
         return _told(record, False, f"not finished: {error}")
@@ -140,13 +142,31 @@ def _published(record: CaptureRecord, job: Job) -> Finished:
         record = moved(record, State.PUBLISHED)
         write_record(record)
         return _told(record, True, line)
-    try:
-        logged = _publish(job)
-    except Exception as error:
-        return _told(record, False, f"{line}, but not logged: {_reason(error)}")
-    record = moved(record, State.PUBLISHED, logged=(logged,))
+    if not record.logged or any(_is_wandb(row) for row in _lacking(record)):
+        try:
+            logged = _publish(job)
+        except Exception as error:
+            return _told(record, False, f"{line}, but not logged: {_reason(error)}")
+        others = tuple(row for row in record.logged if not _is_wandb(row))
+        record = noted(record, logged=(logged, *others))
+        line += f", logged to {logged_text((logged,))}"
+        write_record(record)
+    if lacking := lacking_text(record.logged):
+        text = (
+            f"{line}, but not logged by an earlier start: {lacking}; the run's next start logs it"
+        )
+        return _told(record, False, text)
+    record = moved(record, State.PUBLISHED)
     write_record(record)
-    return _told(record, True, f"{line}, logged to {logged_text(record.logged)}")
+    return _told(record, True, line)
+
+
+def _lacking(record: CaptureRecord) -> list[Logged]:
+    return [row for row in record.logged if row.error is not None]
+
+
+def _is_wandb(row: Logged) -> bool:
+    return row.tracker == "wandb"
 
 
 def _publish(job: Job) -> Logged:

@@ -31,11 +31,13 @@ class Gather:
 
 @dataclass(frozen=True)
 class Publish:
-    """What to log to the tracker: see ProfilerConfig.upload and .redact."""
+    """What to log to the tracker: see ProfilerConfig.upload and .redact. `files_stay`: false where
+    `keep_captures` removes them some day, so that nothing should refer to them."""
 
     run_id: str
     upload: str
     redact: bool
+    files_stay: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def job_of(config: ProfilerConfig, run: Run, folder: Path, facts: dict[str, Any]
         root = run.shared or str(run.profile_dir)
         gather = Gather(root, shared or str(folder), capturing, config.hosts_timeout)
     if is_first and config.log:
-        publish = Publish(run.run_id, config.upload, config.redact)
+        files_stay = config.keep_captures is None or shared is not None
+        publish = Publish(run.run_id, config.upload, config.redact, files_stay)
     return Job(
         capture_dir=folder,
         output_dir=folder,

@@ -34,7 +34,7 @@ from marin_profile.profiling.publishing import Publishing, Tracker
 from marin_profile.profiling.record import CaptureRecord, State, noted, write_record
 from marin_profile.profiling.records import Records
 from marin_profile.profiling.run import Run
-from marin_profile.profiling.sentences import unfinished_line
+from marin_profile.profiling.sentences import lacking_text, unfinished_line
 from marin_profile.profiling.trace import device_memory_profile
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,11 @@ class Keeper:
         )
         self._numbers: dict[Path, int] = {}  # of the jobs that are being ingested, by folder
         self._disk = Disk(
-            run.own_dir, config.keep_captures, config.min_free_disk_gb, config.max_capture_gb
+            run.own_dir,
+            config.keep_captures,
+            config.min_free_disk_gb,
+            config.max_capture_gb,
+            config.ingest,
         )
         self._publishing = Publishing(tracker, run.run_id, config.ingest_timeout)
         self._wake = threading.Event()
@@ -196,7 +200,8 @@ class Keeper:
             except ProfileError as error:
                 if record.is_taken:  # else there is nothing to keep a record of
                     self._once(f"no record is kept: {error}")
-        if any(record.state is State.PUBLISHED for record in newest.values()):
+        done = State.PUBLISHED if self._config.ingest else State.SETTLING
+        if any(record.state is done for record in newest.values()):
             self._disk.make_room()
         if any(record.state in (State.SETTLING, State.PUBLISHED) for record in newest.values()):
             self.beside.why_not = self._disk.why_not(anew=True)
@@ -272,12 +277,14 @@ class Keeper:
             if record.job is None or record.job.publish is None:
                 self.records.move(number, State.PUBLISHED)
             else:
-                self._publishing.start(number, record.job.output_dir)
+                self._publishing.start(number, record.job.output_dir, record.logged)
         for number, logged, why in self._publishing.ended():
-            if why is None:
-                self.records.move(number, State.PUBLISHED, logged=logged)
-            else:
+            if why is not None:
                 self.records.fail(number, why)
+            elif (lacking := lacking_text(logged)) is not None:
+                self.records.fail(number, lacking, logged=logged)
+            else:
+                self.records.move(number, State.PUBLISHED, logged=logged)
 
     def _job(self, record: CaptureRecord) -> Job | None:
         if not self._config.ingest:

@@ -3,7 +3,8 @@
 Contract
 * Reads the records beside the captures; a capture without one is nobody's business here.
 * What a process that is still alive works on is left alone; so is what failed too often.
-* A capture whose process ended while it was being taken is lost, unless its files are there.
+* A capture whose process ended while it was being taken is lost, unless its files are there. One
+  whose files went later, as those do that `keep_captures` does not keep, is over.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Leftovers:
             and record.state is not State.PUBLISHED
             and not is_at_work(record)
             and (most_attempts is None or record.attempts < most_attempts)
+            and (record.folder is None or has_files(Path(record.folder)))
         ]
 
     @property

@@ -18,9 +18,12 @@ from marin_profile.profiling.record import Logged
 class Tracker(Protocol):
     """Where summaries are logged."""
 
-    def log(self, outputs: Path, run_id: str, seconds: float) -> tuple[Logged, ...]:
+    def log(
+        self, outputs: Path, run_id: str, seconds: float, held: tuple[Logged, ...]
+    ) -> tuple[Logged, ...]:
         """Log what lies staged below `outputs`, waiting at most so long for each artifact; what the
-        tracker confirmed. Raises what stands in the way."""
+        tracker confirmed. Of several trackers those that hold all of it, by the rows `held`, are
+        left alone: their rows stay. Raises what stands in the way, where no tracker holds any."""
 
 
 @dataclass
@@ -30,19 +33,21 @@ class Publishing:
     tracker: Tracker | None
     run_id: str
     seconds: float
-    _waiting: queue.SimpleQueue[tuple[int, Path]] = field(default_factory=queue.SimpleQueue)
+    _waiting: queue.SimpleQueue[tuple[int, Path, tuple[Logged, ...]]] = field(
+        default_factory=queue.SimpleQueue
+    )
     _ended: queue.SimpleQueue[tuple[int, tuple[Logged, ...], str | None]] = field(
         default_factory=queue.SimpleQueue
     )
     _begun: set[int] = field(default_factory=set)
     _thread: threading.Thread | None = None
 
-    def start(self, number: int, outputs: Path) -> None:
-        """Log the outputs of capture `number`, once."""
+    def start(self, number: int, outputs: Path, held: tuple[Logged, ...]) -> None:
+        """Log the outputs of capture `number`, once, to the trackers that do not hold them."""
         if number in self._begun:
             return
         self._begun.add(number)
-        self._waiting.put((number, outputs))
+        self._waiting.put((number, outputs, held))
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(
                 target=self._work, name="marin-profile-tracker", daemon=True
@@ -61,19 +66,19 @@ class Publishing:
     def _work(self) -> None:
         while True:
             try:
-                number, outputs = self._waiting.get(timeout=_IDLE_SECONDS)
+                number, outputs, held = self._waiting.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
                 return
             try:
-                logged = () if self.tracker is None else self._log(outputs)
+                logged = () if self.tracker is None else self._log(outputs, held)
             except Exception as error:
                 self._ended.put((number, (), f"{type(error).__name__}: {error}"))
             else:
                 self._ended.put((number, logged, None))
 
-    def _log(self, outputs: Path) -> tuple[Logged, ...]:
+    def _log(self, outputs: Path, held: tuple[Logged, ...]) -> tuple[Logged, ...]:
         assert self.tracker is not None
-        return self.tracker.log(outputs, self.run_id, self.seconds)
+        return self.tracker.log(outputs, self.run_id, self.seconds, held)
 
 
 _IDLE_SECONDS = 1.0

@@ -100,13 +100,18 @@ class Logged(msgspec.Struct, frozen=True):
     def holds_any(self) -> bool:
         return bool(self.artifacts or self.figures)
 
+    @property
+    def holds_all(self) -> bool:
+        return self.holds_any and self.error is None
+
 
 class CaptureRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One capture of one process: steps `start_step` to `stop_step - 1`.
 
     `planned_for`: first steps of the planned windows that it stands for; `folder`: where its files
     are, from `tracing` on; `compiled`: how long JAX compiled in it, and when; `problems`: what did
-    not go well but did not end it; `attempts`: how often its present state was begun.
+    not go well but did not end it; `attempts`: how often its present state was begun; `logged`: a
+    row of each tracker that holds some of it, or lacks the rest, while one does.
     """
 
     run_id: str
@@ -153,17 +158,21 @@ def moved(record: CaptureRecord, to: State, **facts: Any) -> CaptureRecord:
     return msgspec.structs.replace(record, state=to, attempts=1, **facts)
 
 
-def failed(record: CaptureRecord, why: str) -> CaptureRecord:
-    """The record of a capture that is given up. Raises ImpossibleTransition if it is over."""
+def failed(record: CaptureRecord, why: str, **facts: Any) -> CaptureRecord:
+    """The record of a capture that is given up, with what became known. Raises ImpossibleTransition
+    if it is over."""
     if record.is_over:
         raise ImpossibleTransition(f"from {record.state} to {State.FAILED}")
-    return msgspec.structs.replace(record, state=State.FAILED, failed_at=record.state, why=why)
+    return msgspec.structs.replace(
+        record, state=State.FAILED, failed_at=record.state, why=why, **facts
+    )
 
 
 def retried(record: CaptureRecord, owner: Owner) -> CaptureRecord:
     """The record in the hands of `owner`, to be summarised, wherever it was left: the steps after
-    it are gone with the process that knew them, and what was staged for the tracker may be. Raises
-    ImpossibleTransition where there are no files to go on with, or nothing is left to do."""
+    it are gone with the process that knew them, and what was staged for the tracker may be. What
+    trackers hold already stays known. Raises ImpossibleTransition where there are no files to go on
+    with, or nothing is left to do."""
     if not record.is_taken or record.state is State.PUBLISHED:
         raise ImpossibleTransition(f"{record.state} cannot be taken up")
     return msgspec.structs.replace(

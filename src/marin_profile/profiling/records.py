@@ -52,9 +52,9 @@ class Records:
             record = self._changed(number, moved(self._all[number], to, **facts))
         return _say(record)
 
-    def fail(self, number: int, why: str) -> CaptureRecord:
+    def fail(self, number: int, why: str, **facts: Any) -> CaptureRecord:
         with self._lock:
-            record = self._changed(number, failed(self._all[number], why))
+            record = self._changed(number, failed(self._all[number], why, **facts))
         return _say(record)
 
     def note(self, number: int, **facts: Any) -> CaptureRecord:

@@ -42,13 +42,18 @@ def logged_text(logged: tuple[Logged, ...]) -> str:
     return "; ".join(map(_row_text, logged))
 
 
+def lacking_text(logged: tuple[Logged, ...]) -> str | None:
+    """`wandb: TimeoutError: ...`: the trackers that lack something, and why; None if none does."""
+    lacking = [f"{one.tracker}: {one.error}" for one in logged if one.error is not None]
+    return "; ".join(lacking) or None
+
+
 def _row_text(one: Logged) -> str:
     figures = [f"{one.figures} figures"] if one.figures else []
     *first, last = (*one.artifacts, *figures) or ("nothing",)
     what = f"{', '.join(first)} and {last}" if first else last
     note = f" ({one.note})" if one.note else ""
-    error = f", the rest not: {one.error}" if one.error else ""
-    return f"{one.tracker}: {what}{note}{error}"
+    return f"{one.tracker}: {what}{note}"
 
 
 def _tracing(record: CaptureRecord) -> Line:
@@ -76,22 +81,31 @@ def _shared(record: CaptureRecord) -> Line:
 def _published(record: CaptureRecord) -> Line | None:
     if not record.logged:
         return None
-    is_held = any(one.holds_any for one in record.logged)
-    level = logging.WARNING if any(one.error for one in record.logged) else logging.INFO
-    where = "logged to" if is_held else "not logged:"
-    return level, f"profile of {record.steps_text} {where} {logged_text(record.logged)}"
+    where = "logged to" if any(one.holds_any for one in record.logged) else "not logged:"
+    return logging.INFO, f"profile of {record.steps_text} {where} {logged_text(record.logged)}"
 
 
 def _failed(record: CaptureRecord) -> Line:
+    if record.failed_at is State.SHARED:
+        return logging.WARNING, _not_logged(record)
     what = {
         State.PLANNED: "not profiled",
         State.TRACING: "profile lost",
-        State.SHARED: "profile summarised, but not logged",
     }.get(record.failed_at or State.PLANNED, "profile not summarised")
     text = f"{record.steps_text}: {what}: {record.why}"
     if record.is_taken:
         text += f"; to finish it: {finish_command(record)}"
     return logging.WARNING, text
+
+
+def _not_logged(record: CaptureRecord) -> str:
+    """Only a training has the trackers: `finish` knows W&B alone."""
+    holding = tuple(one for one in record.logged if one.holds_any)
+    logged = f" and logged to {logged_text(holding)}, but the rest is" if holding else ", but"
+    return (
+        f"{record.steps_text}: profile summarised{logged} not logged: {record.why}; "
+        f"the next start of this run logs it, or to W&B: {finish_command(record)}"
+    )
 
 
 _LINES = {
@@ -102,4 +116,4 @@ _LINES = {
     State.FAILED: _failed,
 }
 
-__all__ = ["Line", "finish_command", "line_of", "logged_text", "unfinished_line"]
+__all__ = ["Line", "finish_command", "lacking_text", "line_of", "logged_text", "unfinished_line"]

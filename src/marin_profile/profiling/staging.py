@@ -64,8 +64,9 @@ class UploadDecision:
 class Staged:
     """What is logged besides the artifacts' files. `scalars` by name; `output_path`: where summary
     and report lie; `capture_path`: where the capture lies, logged in place of a capture that is not
-    uploaded; `reference`: the same as a URL, unless names in it are redacted; `top_ops`: rows of
-    TABLE_COLUMNS; `report_html`: the report, None where markdown-it is not installed."""
+    uploaded; `reference`: the same as a URL, unless names in it are redacted or its files will go;
+    `top_ops`: rows of TABLE_COLUMNS; `report_html`: the report, None where markdown-it is not
+    installed."""
 
     decision: UploadDecision
     metadata: dict[str, Any]
@@ -118,7 +119,8 @@ def _fill(
         path = redactor.text(root) if redactor else root
         metadata |= {"capture_path": path}
         names = [root, *(base_name(file.path) for file in files)]
-        if redactor is None or all(redactor.text(name) == name for name in names):
+        is_told = redactor is None or all(redactor.text(name) == name for name in names)
+        if publish.files_stay and is_told:
             reference = path if is_url(path) else f"file://{os.path.abspath(path)}"
     artifact = folder / "summary"
     artifact.mkdir()

@@ -73,11 +73,13 @@ def log_to_run(
 class LiveRun:
     """The run that is live when something is logged."""
 
-    def log(self, outputs: Path, run_id: str, seconds: float) -> tuple[Logged, ...]:
+    def log(
+        self, outputs: Path, run_id: str, seconds: float, held: tuple[Logged, ...]
+    ) -> tuple[Logged, ...]:
         try:
             run = live_run()
             if run is None:
-                return ()
+                return held
             load = Load.below(outputs, run_id, seconds)
             row, error = last_row("wandb", log_to_run(run, load, run.summary.update))
             if error is not None and not row.holds_any:
