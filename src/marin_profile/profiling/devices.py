@@ -2,9 +2,9 @@
 
 Contract
 * `DeviceWork.wait` returns when every array that lives is ready, and when the devices have done
-  what this thread gave them before: they work in order. On the CPU that is not known of dropped
-  results of a program that runs on several devices.
-* It records nothing in a capture and compiles nothing: that is done when a DeviceWork is made.
+  what this thread gave them before: they work in order. On the CPU programs of several devices have
+  an order of their own.
+* It records no op in a capture and compiles nothing: that is done when a DeviceWork is made.
 * Work that failed counts as done: the loop learns of it where it uses the result.
 """
 
@@ -16,12 +16,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 logger = logging.getLogger(__name__)
 
 
 class DeviceWork:
-    """To be made before the work begins: making it compiles an empty program for each device."""
+    """To be made before the work begins: making it compiles an empty program for each queue."""
 
     def __init__(self) -> None:
         self._queues = _queues()
@@ -43,10 +45,13 @@ class DeviceWork:
 
 
 class _Queue:
-    """The order of one device: an empty program is done when all before it is."""
+    """The order of one device, or of the programs of several: an empty program is done when all
+    before it is."""
 
-    def __init__(self, device: jax.Device) -> None:
-        self._token = jax.device_put(jnp.zeros((), jnp.int32), device)
+    def __init__(self, devices: list[jax.Device]) -> None:
+        mesh = Mesh(np.array(devices), ("devices",))
+        token = jnp.zeros((len(devices),), jnp.int32)
+        self._token = jax.device_put(token, NamedSharding(mesh, PartitionSpec("devices")))
         lowered = jax.jit(_empty, donate_argnums=0).lower(self._token)
         self._program: Any = lowered.compile()
 
@@ -56,13 +61,15 @@ class _Queue:
 
 
 def _empty(token: jax.Array) -> jax.Array:
-    """The given buffer is the result, so that nothing runs and nothing is recorded."""
+    """The given buffer is the result, so that no op runs, and none is recorded."""
     return jax.lax.optimization_barrier(token)
 
 
 def _queues() -> list[_Queue]:
     try:
-        return [_Queue(device) for device in jax.local_devices()]
+        devices = jax.local_devices()
+        together = len(devices) > 1 and devices[0].platform == "cpu"
+        return [_Queue([one]) for one in devices] + ([_Queue(devices)] if together else [])
     except Exception as error:
         logger.debug("results that nobody holds are not waited for: %s", error)
         return []
