@@ -1,16 +1,21 @@
 """A Levanter training that meets a fault, and its next start: `python interrupted_training.py OUT
-FAULT-STATE...`.
+[--finish] FAULT-STATE...`.
 
 Each scenario is two processes, forked from this one, which has imported everything and started
 nothing: the first meets FAULT once the record of its capture shows STATE on disk, the second is the
 next start of the same run, from Levanter's own checkpoint. OUT/FAULT-STATE holds for each its exit
 status, the steps that hooks saw and the log lines (first.json, second.json), and what it printed.
+Before the next start, files like those of a writer that was killed are left in the run's folders.
+
+`again`: the first process trains twice, and both trainings raise at STATE. With `--finish` a copy
+of what a kill left, in OUT/FAULT-STATE.moved, is given to `marin-profile finish`.
 """
 
 import json
 import logging
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -31,7 +36,8 @@ from levanter.optim.config import AdamConfig
 from levanter.tracker.tracker import Tracker, TrackerConfig
 from levanter.trainer import Trainer, TrainerConfig
 
-from marin_profile.levanter import ProfilerConfig, install
+from marin_profile.cli import run as run_command
+from marin_profile.levanter import ProfilerConfig, Window, install
 from marin_profile.profiling.worker import yield_to_training  # noqa: F401  # imported before a fork
 from patience import PATIENCE, running_with, wait_until
 
@@ -43,6 +49,8 @@ TRAIN_STEPS = 20
 # The step after which a capture of the window can be in that state, and stay there.
 STEP_OF = {"planned": 3, "tracing": 6, "settling": 8, "ingesting": 13, "shared": 13}
 FULL = "full"  # the folder, below OUT, whose disk is filled
+LEFT = ".marin-profile-0123456789abcdef.tmp"  # as a writer that was killed leaves it
+AGAIN = (Window(START, STEPS), Window(10, STEPS))  # one for each of the two that raise
 
 
 class KeepingTracker(Tracker):
@@ -89,6 +97,8 @@ class Start:
     def __init__(self, out: Path, fault: str | None = None, state: str | None = None) -> None:
         self.out, self.fault, self.state = out, fault, state
         self.name = "first" if fault is not None else "second"
+        self.fault_step = STEP_OF.get(state)
+        self.windows = AGAIN if fault == "again" else ()
         self.told = {"steps": [], "log": [], "errors": []}
         self.captures = out / "run" / "profiler" / "plugins" / "profile"
         # What the training itself writes does not lie on the disk that is full.
@@ -109,11 +119,11 @@ class Start:
     def after(self, step: int) -> None:
         if self.fault is None or self.state is None:
             return
-        if step == STEP_OF[self.state]:
+        if step == self.fault_step:
             wait_until(self.is_there)
             wait_until(lambda: any(self.checkpoints.rglob("metadata.json")))
             self.meet()
-        elif step == STEP_OF[self.state] + STEPS + 2 and self.fault == "profiler":
+        elif step == self.fault_step + STEPS + 2 and self.fault == "profiler":
             with suppress(RuntimeError):
                 jax.profiler.stop_trace()
 
@@ -124,7 +134,7 @@ class Start:
         return any(json.loads(one.read_text())["state"] == self.state for one in records)
 
     def meet(self) -> None:
-        if self.fault == "raise":
+        if self.fault in ("raise", "again"):
             raise RuntimeError("crash")
         if self.fault in ("term", "kill"):
             self.tell()
@@ -156,6 +166,23 @@ class Start:
             how = "gone" if self.fault == "tracker" else "stuck"
         (self.out / "run" / "filler").unlink(missing_ok=True)
         train(self, KeepingConfig(self.out, how))
+
+
+def again(first: Start) -> None:
+    """Two trainings that raise, in one process; JAX's profiler is free after each."""
+    for step in (first.fault_step, first.fault_step + AGAIN[1].start_step - START):
+        start = Start(first.out, first.fault, first.state)
+        start.fault_step = step
+        start.told = first.told
+        with suppress(RuntimeError):
+            start.run()
+            first.told["errors"].append("it did not raise")
+        try:
+            jax.profiler.start_trace(str(first.beside / f"{first.out.name}.other"))
+            jax.profiler.stop_trace()
+        except RuntimeError as error:
+            first.told["errors"].append(str(error))
+    first.tell()
 
 
 def fill(path: Path) -> None:
@@ -193,6 +220,7 @@ def train(start: Start, tracker: TrackerConfig) -> None:
     profiler = ProfilerConfig(
         start_step=START,
         num_steps=STEPS,
+        windows=list(start.windows),
         min_free_disk_gb=0.0,
         # What a tracker or a full disk holds up is left behind soon.
         ingest_timeout=PATIENCE if start.fault in (None, "worker", "profiler") else 5.0,
@@ -218,20 +246,49 @@ def forked(start: Start) -> int:
         log = os.open(start.beside / f"{start.out.name}.{start.name}.out", os.O_CREAT | os.O_RDWR)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        start.run()
+        (again if start.fault == "again" else Start.run)(start)
         sys.exit(0)  # as a training's process does, with what runs at exit
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status)
 
 
-def main(out: Path, names: list[str]) -> None:
+def leave_partial_files(out: Path) -> None:
+    for folder in (out / "run", *out.glob("run/profiler/plugins/profile/*")):
+        if folder.is_dir():
+            (folder / LEFT).touch()
+
+
+def finished(start: Start) -> int:
+    """The exit status of `marin-profile finish` on a copy of the run, elsewhere."""
+    moved = start.beside / f"{start.out.name}.moved"
+    shutil.copytree(start.out / "run", moved / "run")
+    pid = os.fork()
+    if pid == 0:
+        log = os.open(start.beside / f"{start.out.name}.finish.out", os.O_CREAT | os.O_RDWR)
+        os.dup2(log, 1)
+        os._exit(run_command(["finish", str(moved)]))
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def main(out: Path, names: list[str], finish: bool = False) -> None:
     statuses = {}
     for name in names:
         fault, state = re.fullmatch(r"(\w+)-(\w+)", name).groups()
         folder = out / FULL / name if fault == "disk" else out / name
-        statuses[name] = [forked(Start(folder, fault, state)), forked(Start(folder))]
+        first, second = Start(folder, fault, state), Start(folder)
+        second.windows = first.windows
+        statuses[name] = [forked(first)]
+        if fault != "disk":
+            leave_partial_files(folder)
+        if finish and fault == "kill" and state != "planned":
+            statuses[f"{name}.finish"] = finished(first)
+        statuses[name].append(forked(second))
     (out / "statuses.json").write_text(json.dumps(statuses))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(
+        Path(sys.argv[1]),
+        [name for name in sys.argv[2:] if name != "--finish"],
+        "--finish" in sys.argv,
+    )

@@ -41,18 +41,20 @@ REST = (
     "term-shared",
     "kill-shared",
 )
+STATES = ("tracing", "settling", "ingesting", "shared")
+FINISHED = tuple(f"kill-{state}" for state in STATES)
 DISK = ("disk-tracing", "disk-settling", "disk-ingesting")
 STATUS = {"raise": 1, "term": -15, "kill": -9}
 
 pytestmark = needs_levanter
 
 
-def run(folder: Path, *names: str, disk: bool = False) -> None:
+def run(folder: Path, *names: str, disk: bool = False, script: Path = TRAINING) -> None:
     site = folder / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(SITE)
     path = os.pathsep.join((str(site), str(TRAINING.parents[1]), os.environ.get("PYTHONPATH", "")))
-    command = [sys.executable, str(TRAINING), str(folder), *names]
+    command = [sys.executable, str(script), str(folder), *names]
     if disk:
         (folder / "full").mkdir()
         os.environ["PYTHONPATH"] = path
@@ -76,7 +78,8 @@ def core(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def rest(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("more-faults")
-    run(folder, *REST, "profiler-planned")
+    names = (*REST, "kill-tracing", "kill-ingesting", "profiler-planned", "again-tracing")
+    run(folder, "--finish", *names)
     return folder
 
 
@@ -97,8 +100,8 @@ def holds(out: Path, name: str) -> None:
     assert (Path(done["folder"]) / "profile_summary.json").exists()
     assert list(folder.rglob(".ingest-*")) == []
     assert list(folder.rglob(".publish*")) == []
-    if fault == "tracker" and any(row["error"] for row in done["logged"]):
-        return  # another tracker took the figures: what the one that was gone lacks is named
+    assert list(folder.rglob(".marin-profile-*")) == []
+    assert [row["error"] for row in done["logged"] if row["error"]] == []
     logged = (folder / "logged").read_text().splitlines()
     assert {"profile-summary-run", "run-run-profiler"} <= {*logged}
     steps = json.loads((Path(done["folder"]) / "profile_summary.json").read_text())["step_time"]
@@ -135,9 +138,113 @@ def test_each_fault_is_said_as_what_it_is(core):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", FINISHED)
+def test_a_command_finishes_what_a_kill_left_or_says_what_is_lost(rest, name):
+    """In a copy of the run, elsewhere; the keeping tracker is the training's alone."""
+    status = json.loads((rest / "statuses.json").read_text())[f"{name}.finish"]
+    (line,) = (rest / f"{name}.finish.out").read_text().splitlines()
+    moved = rest / f"{name}.moved"
+    (folder,) = moved.glob("run/profiler/plugins/profile/*")
+    state = json.loads((folder / "capture_record.json").read_text())["state"]
+    said = line.removeprefix(f"{folder}: steps 5 to 7: ")
+    if name == "kill-tracing":
+        assert (status, state, said) == (0, "failed", "profile lost: the process ended meanwhile")
+    else:
+        assert (status, state) == (1, "shared")
+        assert said == (
+            "summary and report written, but not logged: the run's path on W&B is not known; "
+            "the run's next start logs it"
+        )
+        assert (folder / "profile_summary.json").exists()
+        assert (moved / "run" / "profile_summary.json").exists()
+    assert list(folder.rglob(".marin-profile-*")) == []
+
+
+@pytest.mark.long
+def test_trainings_that_raise_in_one_process_leave_no_trace_open_and_capture_again(rest):
+    """The second one takes the second window; each keeps what it has up to the raise."""
+    name = "again-tracing"
+    first = json.loads((rest / f"{name}.first.json").read_text())
+    assert first["errors"] == []
+    assert json.loads((rest / "statuses.json").read_text())[name] == [0, 0]
+    records = [
+        json.loads(path.read_text())
+        for path in sorted((rest / name).glob("run/profiler/plugins/profile/*/capture_record.json"))
+    ]
+    assert [(one["start_step"], one["stop_step"], one["state"]) for one in records] == [
+        (5, 7, "published"),
+        (10, 12, "published"),
+    ]
+    assert list((rest / name).rglob(".marin-profile-*")) == []
+
+
+@pytest.mark.long
 def test_another_profiler_costs_its_window_alone(rest):
     (said,) = lines(rest, "profiler-planned", "first")
     assert said == "WARNING steps 5 to 7: not profiled: another profiler is running in this process"
+
+
+# --- two processes -------------------------------------------------------------------------------
+
+PAIRS = (
+    *(f"kill-{process}-{state}" for state in STATES for process in (1, 0)),
+    "raise-1-tracing",
+    "raise-0-ingesting",
+)
+BARE = tuple(f"{fault}-{process}-bare" for fault in ("kill", "raise") for process in (1, 0))
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("faults-of-two")
+    run(folder, *BARE, *PAIRS, script=TRAINING.with_name("interrupted_processes.py"))
+    return folder
+
+
+def records_of(out: Path, name: str, process: int) -> list[dict]:
+    found = (out / name).glob(
+        f"run/profiler/process_{process}/plugins/profile/*/capture_record.json"
+    )
+    return [json.loads(path.read_text()) for path in sorted(found)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PAIRS)
+def test_both_processes_end_as_without_us_and_their_next_start_finishes_what_is_left(pairs, name):
+    fault, process, state = name.split("-")
+    statuses = json.loads((pairs / "statuses.json").read_text())
+    (without_us,) = statuses[f"{fault}-{process}-bare"]
+    assert statuses[name] == [without_us, [0, 0]]
+    if fault == "kill":
+        assert without_us[int(process)] == -9
+    for index in (0, 1):
+        first, *later = records_of(pairs, name, index)
+        told = json.loads((pairs / name / f"second_{index}.json").read_text())["log"]
+        lost = "WARNING steps 5 to 7: profile lost: the process ended meanwhile"
+        if state == "tracing":
+            (taken_anew,) = later
+            assert (taken_anew["start_step"], taken_anew["stop_step"]) == (5, 8)
+            assert taken_anew["state"] == "published"
+            is_lost = first["state"] == "failed"
+            assert (first["failed_at"] == "tracing") is is_lost
+            assert (lost in told) is is_lost
+            assert is_lost or (first["state"], first["stop_step"]) == ("published", 7)
+        else:
+            assert later == []
+            assert (first["state"], first["stop_step"]) == ("published", 8)
+            assert lost not in told
+    newest = records_of(pairs, name, 0)[-1]
+    summary = json.loads((Path(newest["folder"]) / "profile_summary.json").read_text())
+    assert len(summary["hosts"]) == 2
+    assert summary["capture"]["profiling"]["missing_processes"] == []
+    assert {"profile-summary-run", "run-run-profiler"} <= {
+        name for row in newest["logged"] for name in row["artifacts"]
+    }
+    left = [*(pairs / name).rglob(".marin-profile-*"), *(pairs / name).rglob(".publish*")]
+    assert left == []
+
+
+# --- what else ------------------------------------------------------------------------------------
 
 
 @pytest.mark.long

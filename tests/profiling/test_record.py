@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from marin_profile.profiling.job import Job
-from marin_profile.profiling.leftovers import Leftovers
+from marin_profile.profiling.leftovers import Leftovers, sweep_folders
 from marin_profile.profiling.record import (
     CaptureRecord,
     ImpossibleTransition,
@@ -197,6 +197,16 @@ def test_a_capture_whose_files_are_gone_is_over_and_its_window_taken(tmp_path, s
     assert found.to_finish(Owner.this_process(), most_attempts=None) == []
     assert found.taken == {5}
     assert found.lost == []
+
+
+def test_what_killed_writers_left_is_swept_beside_captures_that_are_done_too(tmp_path):
+    record = left(tmp_path, "published")
+    partial = ".marin-profile-0123456789abcdef.tmp"
+    (Path(record.folder) / partial).touch()
+    (tmp_path / partial).touch()
+    sweep_folders([tmp_path, tmp_path / "not there"], tmp_path)
+    assert list(tmp_path.rglob(".marin-profile-*")) == []
+    assert read_record(Path(record.folder)) == record
 
 
 def test_what_is_done_is_left_alone_and_its_window_taken(tmp_path):

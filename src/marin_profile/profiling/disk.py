@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from marin_profile.capture.filenames import PROFILE_FOLDERS, WRITTEN_BESIDE
-from marin_profile.profiling.record import CaptureRecord, State, read_record
+from marin_profile.capture.filenames import WRITTEN_BESIDE
+from marin_profile.profiling.record import CaptureRecord, State, read_record, sessions_below
 
 LOOK_EVERY = 5.0  # seconds
 _GB = 1e9
@@ -50,7 +50,7 @@ class Disk:
         """Remove what `keep_captures` does not keep."""
         if self.keep_captures is None:
             return
-        sessions = [one for one in self._sessions() if one.name > self._done]
+        sessions = [one for one in sessions_below(self.root) if one.name > self._done]
         older = sessions[: max(0, len(sessions) - self.keep_captures)]
         is_whole = True  # whether nothing before was left for later
         for session in older:
@@ -83,20 +83,13 @@ class Disk:
     def _too_much_taken(self) -> str | None:
         if self.max_capture_gb is None:
             return None
-        taken = sum(_size(session) for session in self._sessions()) / _GB
+        taken = sum(_size(session) for session in sessions_below(self.root)) / _GB
         if taken < self.max_capture_gb:
             return None
         return (
             f"the captures of this run take {taken:.3g} GB, max_capture_gb is "
             f"{self.max_capture_gb:g}"
         )
-
-    def _sessions(self) -> list[Path]:
-        """Oldest first."""
-        try:
-            return sorted(self.root.joinpath(*PROFILE_FOLDERS).iterdir())
-        except OSError:
-            return []
 
 
 def _files(session: Path) -> Iterator[os.DirEntry[str]]:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from marin_profile.base.durable import sweep
 from marin_profile.base.errors import NotFoundError, ProfileError
 from marin_profile.base.storage import is_url
 from marin_profile.capture.filenames import (
@@ -99,6 +100,7 @@ def _merges(record: CaptureRecord) -> bool:
 
 def finish(record: CaptureRecord) -> Finished | None:
     """None if it was done, or lost, already. What goes wrong with the capture is not raised."""
+    sweep(Path(record.folder or ""))
     if record.is_over and (record.state is State.PUBLISHED or not record.is_taken):
         return None
     if is_at_work(record):

@@ -28,7 +28,8 @@ from marin_profile.capture.filenames import DEVICE_MEMORY_FILE
 from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.profiling.disk import Disk
 from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
-from marin_profile.profiling.job import Job, job_of
+from marin_profile.profiling.job import Job, job_of, newest_outputs
+from marin_profile.profiling.leftovers import sweep_folders
 from marin_profile.profiling.notes import FEWEST_QUIET_STEPS, CaptureNotes, StepTimes
 from marin_profile.profiling.publishing import Publishing, Tracker
 from marin_profile.profiling.record import CaptureRecord, State, noted, write_record
@@ -159,6 +160,8 @@ class Keeper:
         self._wake.set()
 
     def _work(self) -> None:
+        outputs = newest_outputs(self._config, self._run)
+        self._try(lambda: sweep_folders({self._run.folder, outputs}, self._run.own_dir))
         while not self._stopping:
             self._wake.wait(ROUND_EVERY)
             self._wake.clear()

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from marin_profile.base.durable import sweep
 from marin_profile.capture.formats import host_suffixes
 from marin_profile.profiling.record import (
     CaptureRecord,
@@ -23,6 +24,7 @@ from marin_profile.profiling.record import (
     noted,
     records_below,
     retried,
+    sessions_below,
 )
 from marin_profile.profiling.run import Run
 
@@ -71,6 +73,13 @@ class Leftovers:
         """The captures that ended with their process, and are not recorded as lost yet."""
         ended = (one for one in self.records if one.state is State.TRACING)
         return [failed(one, "the process ended meanwhile") for one in ended if not is_at_work(one)]
+
+
+def sweep_folders(folders: Iterable[Path], root: Path) -> None:
+    """Remove what writers that were killed left in these folders, and beside the captures below
+    `root`. It touches the disk."""
+    for folder in (*folders, *sessions_below(root)):
+        sweep(folder)
 
 
 def _as_left(record: CaptureRecord) -> CaptureRecord:

@@ -226,13 +226,17 @@ def _decoded(kind: Any, value: Any) -> Any:
     return kind(value)
 
 
+def sessions_below(root: Path) -> list[Path]:
+    """The folders of the captures of one process, oldest first."""
+    try:
+        return sorted(root.joinpath(*PROFILE_FOLDERS).iterdir())
+    except OSError:
+        return []
+
+
 def records_below(root: Path) -> Iterator[CaptureRecord]:
     """The records of the captures of one process, oldest first."""
-    try:
-        folders = sorted(root.joinpath(*PROFILE_FOLDERS).iterdir())
-    except OSError:
-        return
-    for folder in folders:
+    for folder in sessions_below(root):
         record = read_record(folder)
         if record is not None:
             yield record
