@@ -3,7 +3,7 @@
 Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer-python PYTHON]
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py sequential [--runs 100000] [--seed 1]
-       python scripts/bench.py callback [--captures 4]
+       python scripts/bench.py callback [--captures 4] [--end]
        python scripts/bench.py step
        python scripts/bench.py soak [--captures 1000] [--ingest-in {subprocess,thread,off}]
        python scripts/bench.py repeats [--only {same,changed}] [--pairs 20] [--size 4] [--keep DIR]

@@ -8,6 +8,9 @@ stretches lie between. Per mode of ingestion, from one run each:
 `counting` is what any work beside training costs on this machine: nothing is ingested, a process
 counts for as long instead, at the priority that ingestion has. It is 1.00 where processors are
 free; where two of them are threads of one core, no priority brings it there.
+`--end`, instead: how long the end of training waits for one summary (of the real TPU v6e capture
+below MARIN_PROFILE_TRACES, begun when training ends), as this user, as another one that may not
+raise a priority (for root alone, by setpriv), and by a process that never rests.
 """
 
 from __future__ import annotations
@@ -39,10 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--captures", type=int, default=4)
     parser.add_argument("--every", type=int, default=500, help="steps from capture to capture")
     parser.add_argument("--window", type=int, default=8, help="steps to profile in each")
+    parser.add_argument("--end", action="store_true", help="how long the end of training waits")
+    parser.add_argument("--end-repeat", dest="repeat", type=int, default=5, help="times, for --end")
     parser.add_argument("--frames-per-step", type=int, default=2000)
 
 
 def bench_callback(options: argparse.Namespace) -> None:
+    if options.end:
+        bench_end(options.repeat)
+        return
     print(
         f"{'beside it':12} {'events':>9} {'quiet ms':>9} {'beside ms':>9} {'ratio':>6} "
         f"{'steps':>5} {'ingest s':>8} {'stop_trace s':>12} {'blocked ms':>10}",
@@ -65,6 +73,74 @@ def bench_callback(options: argparse.Namespace) -> None:
             sys.exit(
                 f"the capture has fewer than {options.events:,} events: raise --frames-per-step"
             )
+
+
+NEVER_RESTS = """
+import sys
+from marin_profile.profiling import worker
+worker.FEW_PROCESSORS = 0
+sys.exit(worker.main(sys.argv[2:]))
+"""
+# An interpreter below root's home must be found.
+CAPABILITIES = "-all,+dac_read_search"
+OTHER_USER = (
+    *("setpriv", "--reuid", "65534", "--clear-groups"),
+    *(f"--inh-caps={CAPABILITIES}", f"--ambient-caps={CAPABILITIES}"),
+)
+ENDS = {"never rests": (), "this user": (), "other user": OTHER_USER}
+
+
+def bench_end(repeat: int) -> None:
+    traces = os.environ.get("MARIN_PROFILE_TRACES")
+    if not traces:
+        sys.exit("MARIN_PROFILE_TRACES names no folder with real profiles")
+    (capture,) = Path(traces, "tpu_v6e_4dev", "plugins", "profile").iterdir()
+    print(f"{'the end waits for':18} {'median s':>8}  all")
+    for mode, prefix in ENDS.items():
+        if prefix and os.geteuid() != 0:
+            continue
+        seconds = [_end(mode, prefix, capture) for _ in range(repeat + 1)][1:]  # compiled by then
+        listed = " ".join(f"{one:.2f}" for one in seconds)
+        print(f"{mode:18} {statistics.median(seconds):8.2f}  {listed}", flush=True)
+
+
+def _end(mode: str, prefix: tuple[str, ...], capture: Path) -> float:
+    cache = Path(tempfile.gettempdir(), f"marin-profile-numba-{mode.replace(' ', '-')}")
+    cache.mkdir(exist_ok=True)
+    cache.chmod(0o777)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        command = [*prefix, sys.executable, __file__, "end", mode, folder, str(capture)]
+        child = subprocess.run(
+            command,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(cache)},
+            capture_output=True,
+            text=True,
+            cwd=folder,
+        )
+        if child.returncode:
+            sys.exit(child.stderr)
+        return float(child.stdout)
+
+
+def wait_at_the_end(mode: str, out: Path, capture: Path) -> None:
+    """In a child: the seconds that one summary takes once training waits for it."""
+    import time
+
+    from marin_profile.profiling import ingestion
+    from marin_profile.profiling.job import Job
+
+    if mode == "never rests":
+        ingestion._SAFE_PYTHON = (sys.executable, "-P", "-c", NEVER_RESTS)
+    jobs = ingestion.Ingestions("subprocess", ingestion.Limits(600, 32))
+    started = time.perf_counter()
+    jobs.hurry()
+    jobs.add(Job(capture, out / "summary"))
+    while not (ended := jobs.advance()):
+        time.sleep(0.01)
+    if ended[0].reason is not None:
+        sys.exit(ended[0].reason)
+    print(time.perf_counter() - started)
 
 
 def _train(mode: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -218,4 +294,7 @@ def _frame() -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "end":
+        wait_at_the_end(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
+        sys.exit()
     train(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))

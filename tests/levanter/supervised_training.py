@@ -35,7 +35,7 @@ class Supervised(alone.Start):
         if self.out.name == "worker":
             (worker,) = running_with(WORKER, str(self.out))
             os.kill(worker, signal.SIGTERM)
-            wait_until(lambda: any("exit 143" in line for line in self.told["log"]))
+            wait_until(lambda: any("not summarised" in line for line in self.told["log"]))
         self.tell()
         os.utime(os.environ[ENV_HEARTBEAT_PATH], (0, 0))  # long ago
         time.sleep(PATIENCE)

@@ -53,7 +53,8 @@ def run(folder: Path, *names: str, disk: bool = False, script: Path = TRAINING) 
     site = folder / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(SITE)
-    path = os.pathsep.join((str(site), str(TRAINING.parents[1]), os.environ.get("PYTHONPATH", "")))
+    ours = (site, TRAINING.parents[1], TRAINING.parent)
+    path = os.pathsep.join((*map(str, ours), os.environ.get("PYTHONPATH", "")))
     command = [sys.executable, str(script), str(folder), *names]
     if disk:
         (folder / "full").mkdir()
@@ -90,11 +91,7 @@ def holds(out: Path, name: str) -> None:
     assert first == STATUS.get(fault, 0), (out / f"{name}.first.out").read_text()[-3000:]
     assert second == 0, (out / f"{name}.second.out").read_text()[-3000:]
     folder = out / name
-    records = [
-        json.loads(path.read_text())
-        for path in sorted(folder.glob("run/profiler/plugins/profile/*/capture_record.json"))
-    ]
-    *lost, done = records
+    *lost, done = records_in(folder)
     assert done["state"] == "published"
     assert [one["failed_at"] for one in lost] in ([], ["tracing"])
     assert (Path(done["folder"]) / "profile_summary.json").exists()
@@ -108,6 +105,11 @@ def holds(out: Path, name: str) -> None:
     assert [step["step_num"] for step in steps["steps"]] == [
         *range(done["start_step"], done["stop_step"])
     ]
+
+
+def records_in(run: Path) -> list[dict]:
+    found = run.glob("run/profiler/plugins/profile/*/capture_record.json")
+    return [json.loads(path.read_text()) for path in sorted(found)]
 
 
 def lines(out: Path, name: str, start: str) -> list[str]:
@@ -167,11 +169,8 @@ def test_trainings_that_raise_in_one_process_leave_no_trace_open_and_capture_aga
     first = json.loads((rest / f"{name}.first.json").read_text())
     assert first["errors"] == []
     assert json.loads((rest / "statuses.json").read_text())[name] == [0, 0]
-    records = [
-        json.loads(path.read_text())
-        for path in sorted((rest / name).glob("run/profiler/plugins/profile/*/capture_record.json"))
-    ]
-    assert [(one["start_step"], one["stop_step"], one["state"]) for one in records] == [
+    taken = records_in(rest / name)
+    assert [(one["start_step"], one["stop_step"], one["state"]) for one in taken] == [
         (5, 7, "published"),
         (10, 12, "published"),
     ]
@@ -242,6 +241,33 @@ def test_both_processes_end_as_without_us_and_their_next_start_finishes_what_is_
     }
     left = [*(pairs / name).rglob(".marin-profile-*"), *(pairs / name).rglob(".publish*")]
     assert left == []
+
+
+# --- under Levanter's supervisor -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def supervised(tmp_path_factory) -> Path:
+    pytest.importorskip("levanter.recovery.supervisor", reason="Levanter of June 2026 has none")
+    folder = tmp_path_factory.mktemp("supervised")
+    names = ("tracing", "ingesting", "worker")
+    run(folder, *names, script=TRAINING.with_name("supervised_training.py"))
+    return folder
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["tracing", "ingesting", "worker"])
+def test_what_a_supervisor_ended_its_next_attempt_finishes(supervised, name):
+    ended = json.loads((supervised / "results.json").read_text())[name]
+    assert ended == {"outcome": "completed", "codes": [-15]}
+    (taken, *lost) = reversed(records_in(supervised / name))
+    assert taken["state"] == "published"
+    assert [one["failed_at"] for one in lost] == ["tracing"] * (name == "tracing")
+    said = [line.split(";")[0] for line in lines(supervised, name, "second")]
+    assert said == ["WARNING steps 5 to 7: profile lost: the process ended meanwhile"] * len(lost)
+    said = lines(supervised, name, "first")
+    assert len(said) == (name == "worker")
+    assert all("profile not summarised: " in line for line in said)
 
 
 # --- what else ------------------------------------------------------------------------------------

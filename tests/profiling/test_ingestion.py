@@ -1,9 +1,11 @@
 """Ingestion beside training: real child processes on a small capture, with faults put into them."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -223,6 +225,77 @@ def test_the_child_yields_to_training_until_it_is_told_to_hurry(capture, output_
         wait_until(lambda: os.sched_getscheduler(child) == os.SCHED_OTHER)
     jobs.stop()
     assert not alive(child)
+
+
+# The driver of a worker on two processors that works until its pauses are over, then summarises.
+UNPRIVILEGED = """
+import os, sys, time
+from pathlib import Path
+if "marin_profile.profiling.worker" in sys.orig_argv:
+    import signal
+    import marin_profile.pipeline as pipeline
+    os.sched_getaffinity = lambda _: {0, 1}
+    summarize_capture = pipeline.summarize_capture
+
+    def until_it_rests_no_more(*arguments, **options):
+        state = Path(os.environ["STATE"])
+        (state / "rests").write_text(str(signal.getitimer(signal.ITIMER_PROF)[1]))
+        while signal.getitimer(signal.ITIMER_PROF) != (0.0, 0.0):
+            pass
+        (state / "hurries").write_text(str(os.geteuid()))
+        return summarize_capture(*arguments, **options)
+
+    pipeline.summarize_capture = until_it_rests_no_more
+"""
+DRIVER = """
+import os, sys, time
+from pathlib import Path
+from marin_profile.profiling.ingestion import Ingestions, Limits
+from marin_profile.profiling.job import Job
+folder, patience = Path(sys.argv[1]), float(sys.argv[2])
+os.environ["STATE"] = str(folder)
+jobs = Ingestions("subprocess", Limits(patience, 32))
+jobs.add(Job(Path(sys.argv[3]), folder / "out"))
+ended = jobs.advance()
+while not (folder / "rests").exists() and not ended:
+    time.sleep(0.05)
+    ended = jobs.advance()
+assert not ended, ended
+assert not (folder / "hurries").exists()
+jobs.hurry()
+while not ended:
+    time.sleep(0.05)
+    ended = jobs.advance()
+print(ended[0].reason)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="there is no setpriv")
+def test_without_privileges_the_child_leaves_its_pauses_too(monkeypatch):
+    """As another user, without capabilities: it may not raise its priority, but need not to."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        capture = leave_capture(folder / "profiler")
+        (folder / "site").mkdir()
+        (folder / "site" / "sitecustomize.py").write_text(UNPRIVILEGED)
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, 65534, 65534)
+        path = os.environ.get("PYTHONPATH", "")
+        monkeypatch.setenv("PYTHONPATH", f"{folder / 'site'}{os.pathsep}{path}")
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder / "numba"))
+        # An interpreter below root's home must be found.
+        caps = "-all,+dac_read_search"
+        other_user = ["setpriv", "--reuid", "65534", "--clear-groups"]
+        other_user += [f"--inh-caps={caps}", f"--ambient-caps={caps}"]
+        driver = [sys.executable, "-c", DRIVER, name, str(PATIENCE), str(capture)]
+        done = subprocess.run(
+            [*other_user, *driver], cwd=folder, capture_output=True, text=True, timeout=2 * PATIENCE
+        )
+        assert (done.stdout, done.returncode) == ("None\n", 0), done.stderr[-3000:]
+        assert float((folder / "rests").read_text()) > 0
+        assert (folder / "hurries").read_text() == "65534"
 
 
 def test_jobs_run_one_after_the_other(capture, tmp_path):
