@@ -26,7 +26,7 @@ ifneq ($(wildcard $(REFERENCE)/.),)
 export MARIN_PROFILE_REFERENCE ?= $(abspath $(REFERENCE))
 endif
 
-.PHONY: demo install test test-long mutants fuzz fuzz-bounds lint format wheel bench clean distclean
+.PHONY: demo install test test-long test-nightly mutants fuzz fuzz-bounds lint format wheel bench clean distclean
 
 demo: $(DEMO_READY)
 	rm -rf demo_out
@@ -38,8 +38,11 @@ test: $(DEV_READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not long"
 
 test-long: $(DEV_READY)
-	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "long and not timed"
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "long and not timed and not nightly"
 	$(BIN)/python -m pytest -m "long and timed"
+
+test-nightly: $(DEV_READY)
+	$(BIN)/python -m pytest -m nightly
 
 # Whether the tests notice a changed numeric core: mutants of each module, drawn with a seed.
 mutants: $(DEV_READY)

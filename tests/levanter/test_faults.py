@@ -208,6 +208,7 @@ def records_of(out: Path, name: str, process: int) -> list[dict]:
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PAIRS)
 def test_both_processes_end_as_without_us_and_their_next_start_finishes_what_is_left(pairs, name):
     fault, process, state = name.split("-")
@@ -256,6 +257,7 @@ def supervised(tmp_path_factory) -> Path:
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["tracing", "ingesting", "worker"])
 def test_what_a_supervisor_ended_its_next_attempt_finishes(supervised, name):
     ended = json.loads((supervised / "results.json").read_text())[name]
