@@ -193,7 +193,7 @@ class Tracker:
 folder = Path(sys.argv[1])
 ingest(Job(folder, folder, run={"run_id": "r"}, publish=Publish("r", "reference", False)))
 with wandb.init(entity="loop", project="p", id="r") as run:
-    LevanterTracker(lambda: Tracker(run)).log(folder, "r", 600)
+    LevanterTracker(lambda: Tracker(run)).log(folder, "r", 600, ())
     print(run.summary["profile/capture_path"])
 """
 
