@@ -26,6 +26,7 @@ bombs = load_script()
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", list(bombs.BOMBS))
 def test_a_bomb_is_refused_within_its_memory(tmp_path: Path, kind: str) -> None:
     found = bombs.outcome(kind, tmp_path)

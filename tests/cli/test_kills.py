@@ -244,6 +244,7 @@ def test_a_killed_append_leaves_old_or_new(there: Path, target: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", CASES)
 def test_every_verb_killed_fifty_times(there: Path, verb: str) -> None:
     killed = 0
@@ -253,6 +254,7 @@ def test_every_verb_killed_fifty_times(there: Path, verb: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", ["h.jsonl", "folder/"])
 def test_append_killed_fifty_times(there: Path, target: str) -> None:
     appended_after_kills(there, target, 60)

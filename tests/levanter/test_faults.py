@@ -123,6 +123,7 @@ def test_the_next_start_finishes_what_a_fault_left(core, name):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", REST)
 def test_the_next_start_finishes_what_any_fault_left(rest, name):
     holds(rest, name)
@@ -140,6 +141,7 @@ def test_each_fault_is_said_as_what_it_is(core):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FINISHED)
 def test_a_command_finishes_what_a_kill_left_or_says_what_is_lost(rest, name):
     """In a copy of the run, elsewhere; the keeping tracker is the training's alone."""
@@ -163,6 +165,7 @@ def test_a_command_finishes_what_a_kill_left_or_says_what_is_lost(rest, name):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_trainings_that_raise_in_one_process_leave_no_trace_open_and_capture_again(rest):
     """The second one takes the second window; each keeps what it has up to the raise."""
     name = "again-tracing"
@@ -178,6 +181,7 @@ def test_trainings_that_raise_in_one_process_leave_no_trace_open_and_capture_aga
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_another_profiler_costs_its_window_alone(rest):
     (said,) = lines(rest, "profiler-planned", "first")
     assert said == "WARNING steps 5 to 7: not profiled: another profiler is running in this process"
