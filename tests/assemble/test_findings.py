@@ -136,3 +136,33 @@ def test_without_a_straggler_all_exposed_communication_counts(tmp_path, monkeypa
     assert (found.host_transfer, found.worst_transfer, found.worst_wait) == (0.0, None, None)
     assert found.top_region == TopRegion("", "gemm", 2 * 40 / window, None)
     assert (found.step_median_us, found.step_mean_us, found.kept_steps) == (100.0, 100.0, 1)
+
+
+def test_what_the_host_did_while_its_devices_idled(tmp_path, monkeypatch):
+    """Steps of 1000 us, of which four are kept and three are whole periods: the loader takes 200
+    us, with 300 more in step 3; two launches of 50 us; then 500 us of work; the host reads twice."""
+    space = Space()
+    host = space.host()
+    at = 0
+    for step in range(5):
+        load = 500 if step == 3 else 200
+        host.marker(step, at, load + 800).call("load_batch", at, load)
+        host.call("PjitFunction(f)", at + load, 50).call("PjitFunction(g)", at + load + 50, 50)
+        host.call("Execute", at + load + 10, 5, run_id=step)
+        host.cpu_op("fusion", at + load + 100, 500, run_id=step)
+        for read in (610, 660):
+            host.call("np.asarray(jax.Array)", at + load + read, 40)
+        at += load + 800
+    found = findings_of(tmp_path, monkeypatch, space)
+    length = 3_300
+    loader, *others = found.host_idle
+    assert (loader.kind, loader.name, loader.place) == ("host_event", "load_batch", "inside")
+    assert (loader.share, loader.count) == (900 / length, 3)
+    assert (loader.steps, loader.step_count, loader.periods, loader.every) == ((), 3, 3, None)
+    assert [(one.kind, one.share) for one in others] == [
+        ("untraced", 3 * 120 / length),
+        ("dispatch", 3 * 100 / length),
+        ("device_read", 3 * 80 / length),
+    ]
+    assert (found.launches_per_step, found.most_launched) == (2.0, ("f", "g"))
+    assert (found.reads_per_step, found.partly_idle) == (2.0, 0.0)
