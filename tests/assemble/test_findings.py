@@ -139,8 +139,8 @@ def test_without_a_straggler_all_exposed_communication_counts(tmp_path, monkeypa
 
 
 def test_what_the_host_did_while_its_devices_idled(tmp_path, monkeypatch):
-    """Steps of 1000 us, of which four are kept and three are whole periods: the loader takes 200
-    us, with 300 more in step 3; two launches of 50 us; then 500 us of work; the host reads twice."""
+    """Steps of 1000 us, of which four are kept and three are whole periods: 200 us in the loader,
+    in step 3 500; two launches of 50 us; 500 us of work; two reads."""
     space = Space()
     host = space.host()
     at = 0
