@@ -121,6 +121,11 @@ class HostPart:
     account_of_idle: HostAccount | None = None
     memory: tuple[ProgramMemory, ...] | None = None
 
+    @property
+    def main_devices(self) -> int:
+        """How many: without sparse cores, which are devices of their own kind."""
+        return sum(device.kind != SPARSECORE for device in self.devices)
+
 
 def analyse_host(
     timeline: Timeline,

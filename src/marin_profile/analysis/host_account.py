@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import HostDevices
+from marin_profile.analysis.host_activity import lasting_rows
 from marin_profile.analysis.steps.annotations import find_markers
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.base.columns import counts_of, distinct, extent_by, unique_pairs
@@ -118,8 +119,7 @@ def _period_edges(host: HostDevices, steps: StepSeries, first: int) -> Int64s | 
 
 @dataclass(frozen=True)
 class _Thread:
-    """Events of one line that last, in order of their start and the longest first; and the step
-    markers on it."""
+    """The `lasting_rows` of one line, and the step markers on it."""
 
     op: Int64s
     start: Int64s
@@ -158,10 +158,7 @@ def _main_thread(host: HostDevices) -> _Thread | None:
         if launching is None:
             return None
         line = launching
-    rows = timeline.rows_of(timeline.lines[line])
-    is_marker, _ = timeline.step_num.find(rows)
-    rows = rows[~is_marker & (timeline.duration[rows] > 0)]
-    rows = rows[np.lexsort((-timeline.duration[rows], timeline.start[rows]))]
+    rows = lasting_rows(timeline, line)
     start = timeline.start[rows]
     return _Thread(
         timeline.op[rows].astype(np.int64), start, start + timeline.duration[rows], markers

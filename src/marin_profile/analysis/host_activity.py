@@ -17,6 +17,7 @@ import numpy as np
 from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import HostDevices
 from marin_profile.base.intervals import Intervals
+from marin_profile.events.timeline import Int64s, Timeline
 
 COMPILE, HOST_EVENT = "compile", "host_event"
 
@@ -75,17 +76,21 @@ class HostActivity:
         return COMPILE if is_compile else HOST_EVENT, name
 
 
+def lasting_rows(timeline: Timeline, line: int) -> Int64s:
+    """The events of a line that last, without step markers, in order of their start and the longest
+    first."""
+    rows = timeline.rows_of(timeline.lines[line])
+    is_marker, _ = timeline.step_num.find(rows)
+    rows = rows[~is_marker & (timeline.duration[rows] > 0)]
+    return rows[np.lexsort((-timeline.duration[rows], timeline.start[rows]))]
+
+
 class _Thread:
-    """The events of one host line that last, without step markers, in order of their start and the
-    longest first."""
+    """The `lasting_rows` of one host line."""
 
     def __init__(self, host: HostDevices, line: int) -> None:
         timeline = host.timeline
-        rows = timeline.rows_of(timeline.lines[line])
-        is_marker, _ = timeline.step_num.find(rows)
-        rows = rows[~is_marker & (timeline.duration[rows] > 0)]
-        order = np.lexsort((-timeline.duration[rows], timeline.start[rows]))
-        rows = rows[order]
+        rows = lasting_rows(timeline, line)
         self._names = [op.name for op in timeline.ops]
         self._op = timeline.op[rows]
         self._start = timeline.start[rows]

@@ -6,7 +6,7 @@ from collections import Counter
 
 from marin_profile import schema
 from marin_profile.analysis.ops import OpTotals
-from marin_profile.analysis.planes import CPU, GPU, SPARSECORE
+from marin_profile.analysis.planes import CPU, GPU
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import CaptureFacts, Context, us
 from marin_profile.assemble.profiling import profiling_notes
@@ -76,10 +76,7 @@ def _cut_behind_a_plane(context: Context) -> list[str]:
     programs run on are in no file. An early end alone may be a profiler's habit."""
     early = [part for part in context.parts if part.ends_early]
     told = max((part.devices_told for part in early), default=0)
-    there = sum(
-        sum(device.kind != SPARSECORE for device in part.devices) + len(part.empty_devices)
-        for part in context.parts
-    )
+    there = sum(part.main_devices + len(part.empty_devices) for part in context.parts)
     if there >= told:
         return []
     hosts = f" of {', '.join(part.host for part in early)}" if len(context.parts) > 1 else ""

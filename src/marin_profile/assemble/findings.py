@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from marin_profile import schema
 from marin_profile.analysis import advice
@@ -12,11 +12,9 @@ from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.host_account import HostAccount, HostCause
 from marin_profile.analysis.ledger import HOST_KINDS, WAIT_KINDS
 from marin_profile.analysis.ops import OpTotals
-from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.roofline import op_rate
-from marin_profile.analysis.steps.classes import periodicity
 from marin_profile.assemble.context import Context, us
-from marin_profile.assemble.host import step_name, steps_of
+from marin_profile.assemble.host import occurrence
 from marin_profile.events.classify import GROUP_COMPUTE
 from marin_profile.events.scopes import COMBINED, RECOMPUTE
 
@@ -96,9 +94,9 @@ def _findings(
         idle=sum(ledger.idle for ledger in ledgers) / window,
         partly_idle=_partly_idle(context),
         host_idle=_host_idle(context),
-        launches_per_step=_per_step(context, "launches"),
+        launches_per_step=_per_step(context, lambda one: sum(count for _, count in one.launches)),
         most_launched=_most_launched(context),
-        reads_per_step=_per_step(context, "reads"),
+        reads_per_step=_per_step(context, lambda one: one.reads),
         most_delayed=None
         if gap is None
         else advice.Gaps(
@@ -177,10 +175,7 @@ def _accounts(context: Context) -> list[tuple[HostPart, HostAccount]]:
 def _partly_idle(context: Context) -> float:
     """Of device time in the accounts' windows."""
     accounts = _accounts(context)
-    whole = sum(
-        account.length * sum(device.kind != SPARSECORE for device in part.devices)
-        for part, account in accounts
-    )
+    whole = sum(account.length * part.main_devices for part, account in accounts)
     return sum(account.some_idle for _, account in accounts) / whole if whole else 0.0
 
 
@@ -199,8 +194,7 @@ def _host_idle(context: Context) -> tuple[advice.HostIdle, ...]:
     found = []
     for (kind, name), members in sorted(rows.items()):
         part, account, causes = max(members, key=lambda one: sum(row.idle for row in one[2]))
-        touched = steps_of(causes)
-        periods = len(account.steps)
+        where = occurrence(part, account, causes)
         place = max(causes, key=lambda row: row.idle).inside
         found.append(
             advice.HostIdle(
@@ -209,28 +203,20 @@ def _host_idle(context: Context) -> tuple[advice.HostIdle, ...]:
                 place="" if place is None else "inside" if place else "between",
                 share=sum(row.idle for _, _, own_rows in members for row in own_rows) / whole,
                 count=causes[0].count,
-                steps=(
-                    tuple(step_name(part, account.steps[at]) for at in touched)
-                    if len(touched) < periods
-                    else ()
-                ),
-                step_count=len(touched),
-                periods=periods,
-                every=periodicity(touched, periods) if len(touched) < periods else None,
+                steps=where.steps,
+                step_count=where.count,
+                periods=len(account.steps),
+                every=where.every,
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.share, one.kind, one.name)))
 
 
-def _per_step(context: Context, what: str) -> float | None:
-    """Launches or reads a step on one host, the mean over hosts."""
+def _per_step(context: Context, counted: Callable[[HostAccount], int]) -> float | None:
+    """What is counted a step on one host, the mean over hosts."""
     accounts = [account for _, account in _accounts(context) if account.steps]
     periods = sum(len(account.steps) for account in accounts)
-    if not periods:
-        return None
-    if what == "reads":
-        return sum(account.reads for account in accounts) / periods
-    return sum(count for account in accounts for _, count in account.launches) / periods
+    return sum(map(counted, accounts)) / periods if periods else None
 
 
 def _most_launched(context: Context) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from marin_profile import schema
 from marin_profile.analysis.host import HostPart
@@ -29,13 +30,12 @@ def _host(part: HostPart) -> schema.HostActivity:
         reason = NO_THREAD if part.clock.agrees else NO_CLOCK
         return schema.HostActivity(host=part.host, reason=reason)
     periods = len(account.steps)
-    devices = sum(device.kind != "sparsecore" for device in part.devices)
     return schema.HostActivity(
         host=part.host,
         window_duration=us(account.length),
         whole_periods=periods or None,
         idle_duration=us(account.idle),
-        partly_idle_duration=us(account.some_idle / max(1, devices)),
+        partly_idle_duration=us(account.some_idle / max(1, part.main_devices)),
         causes=[_cause(part, account, row) for row in account.causes],
         compilations=[
             schema.Compilation(
@@ -57,8 +57,7 @@ def _host(part: HostPart) -> schema.HostActivity:
 
 def _cause(part: HostPart, account: HostAccount, row: HostCause) -> schema.HostCause:
     periods = len(account.steps)
-    touched = steps_of([row])
-    is_everywhere = len(touched) == periods
+    found = occurrence(part, account, [row])
     return schema.HostCause(
         cause=row.kind,
         name=row.name or None,
@@ -67,20 +66,32 @@ def _cause(part: HostPart, account: HostAccount, row: HostCause) -> schema.HostC
         idle_per_step=us(row.idle) / periods if periods else None,
         share_of_window=row.idle / account.length,
         count=row.count,
-        step_count=len(touched) if periods else None,
-        steps=[]
-        if is_everywhere
-        else [step_name(part, account.steps[at]) for at in touched[:MOST_STEPS]],
-        periodicity=None if is_everywhere else periodicity(touched, periods),
+        step_count=found.count if periods else None,
+        steps=[*found.steps[:MOST_STEPS]],
+        periodicity=found.every,
     )
 
 
-def steps_of(rows: Sequence[HostCause]) -> list[int]:
-    """The places of the steps that rows of one cause cost more than LEAST_OF_MEAN of what they cost
+@dataclass(frozen=True)
+class Occurrence:
+    """How many steps a cause costs; unless it is all of them, also which, by number or else by
+    index, and after how many steps it comes back (None: not seen)."""
+
+    count: int
+    steps: tuple[int, ...]
+    every: int | None
+
+
+def occurrence(part: HostPart, account: HostAccount, rows: Sequence[HostCause]) -> Occurrence:
+    """Of the rows of one cause: the steps that they cost more than LEAST_OF_MEAN of what they cost
     a step on average."""
     per_step = [sum(parts) for parts in zip(*(row.per_step for row in rows), strict=True)]
     least = LEAST_OF_MEAN * sum(per_step) / max(1, len(per_step))
-    return [at for at, idle in enumerate(per_step) if idle > least]
+    places = [at for at, idle in enumerate(per_step) if idle > least]
+    if len(places) == len(per_step):
+        return Occurrence(len(places), (), None)
+    named = tuple(step_name(part, account.steps[at]) for at in places)
+    return Occurrence(len(places), named, periodicity(places, len(per_step)))
 
 
 def step_name(part: HostPart, position: int) -> int:
