@@ -49,6 +49,7 @@ TRAIN_STEPS = 20
 # The step after which a capture of the window can be in that state, and stay there.
 STEP_OF = {"planned": 3, "tracing": 6, "settling": 8, "ingesting": 13, "shared": 13}
 FULL = "full"  # the folder, below OUT, whose disk is filled
+GONE = "tracker_gone"
 LEFT = ".marin-profile-0123456789abcdef.tmp"  # as a writer that was killed leaves it
 AGAIN = (Window(START, STEPS), Window(10, STEPS))  # one for each of the two that raise
 
@@ -65,6 +66,7 @@ class KeepingTracker(Tracker):
         if self._how == "stuck":
             time.sleep(PATIENCE)
         if self._how == "gone":
+            wait_until((self._out / GONE).exists)  # the capture is seen as not logged before that
             raise ConnectionError("gone")
         with open(self._out / "logged", "a") as file:
             file.write(f"{name}\n")
@@ -148,6 +150,8 @@ class Start:
                 jax.profiler.start_trace(str(self.out / "other"))
             except RuntimeError as error:
                 self.told["errors"].append(str(error))
+        if self.fault == "tracker":
+            (self.out / GONE).touch()
         if self.fault == "disk":
             fill(self.out / "run" / "filler")
 
