@@ -42,8 +42,9 @@ class _Checked(ModelMetaclass):
             field_names = _field_names(cls)
             if not values.keys() <= field_names.keys():
                 _refuse_unknown(cls, values, field_names)
-            made = super().__call__(**values)
-            # A summary has tens of thousands of records: only plain data inside is looked into.
+            # A summary has tens of thousands of records: the validator makes them without the
+            # detour over BaseModel.__init__, and only plain data inside is looked into.
+            made = cls.__pydantic_validator__.validate_python(values)
             for key, value in values.items():
                 if type(value) in _CONTAINERS:
                     _check_given(value, getattr(made, field_names[key]))
