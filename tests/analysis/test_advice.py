@@ -18,6 +18,7 @@ CALM = Findings(
     window="steady",
     exposed_communication=0.0,
     exposed_wait=0.0,
+    exposed_varying=0.0,
     straggler=None,
     worst_collective=None,
     worst_collective_scope="",
@@ -55,6 +56,8 @@ def test_nothing_to_say():
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
+        ({"exposed_varying": 0.1}, ["varying-collectives"]),
+        ({"exposed_varying": 0.0999}, []),
         (
             {"exposed_communication": 0.1, "worst_collective": ("all-reduce", 0.1, 0.0)},
             ["exposed-communication"],
@@ -187,8 +190,8 @@ def test_the_largest_share_comes_first():
 
 
 def test_waits_that_nobody_causes_come_last():
-    found = ids(exposed_wait=0.5, recompute=0.06, idle=0.3, partly_idle=0.3)
-    assert found == ["recompute", "uneven-arrival", "devices-idle-apart"]
+    found = ids(exposed_wait=0.5, exposed_varying=0.1, recompute=0.06, idle=0.3, partly_idle=0.3)
+    assert found == ["recompute", "uneven-arrival", "devices-idle-apart", "varying-collectives"]
 
 
 def test_no_more_is_claimed_than_there_is():

@@ -63,6 +63,7 @@ def test_like_a_plain_oracle(seed):
     caused: Counter[int] = Counter()
     on_host: Counter[int] = Counter()
     last: Counter[int] = Counter()
+    wires = []
     is_whole = True
     for step in sorted({step for steps in seen for step in steps}):
         for group in groups:
@@ -75,6 +76,7 @@ def test_like_a_plain_oracle(seed):
                     is_whole = False
                 else:
                     wire += least * len(group)
+                    wires.append(least)
                 if len(here) < 2:
                     continue
                 lost = sum(stay - least for stay in own.values())
@@ -106,6 +108,8 @@ def test_like_a_plain_oracle(seed):
             (last[device], on_host[device] * US) for device in range(len(merged.members))
         ]
         assert merged.exposed_wait == {"all-reduce": wait * US}
+        varying = sum(wires) - len(wires) * min(wires, default=0)
+        assert merged.exposed_varying == {"all-reduce": varying * len(groups[0]) * US}
         assert merged.exposed_wait_caused == {
             "all-reduce": tuple(caused[device] * US for device in range(len(merged.members)))
         }

@@ -74,6 +74,7 @@ def test_every_figure_by_hand(tmp_path, monkeypatch):
         window="steady",
         exposed_communication=pytest.approx(3 * 4 * 40 / window),
         exposed_wait=3 * 3 * 100 / window,
+        exposed_varying=0.0,
         straggler=("host-0 /device:TPU:3", 3 * 3 * 100 / window),
         worst_collective=("all-reduce", pytest.approx(3 * 4 * 40 / window), 0.0),
         worst_collective_scope="",

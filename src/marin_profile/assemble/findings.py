@@ -54,9 +54,9 @@ def _findings(
     ledgers = [context.headline(device) for device in context.main_devices]
     window = sum(ledger.end - ledger.start for ledger in ledgers) or 1
     for_stragglers = _wait_for_stragglers(context, late[0])
-    waits = context.collectives.exposed_wait
+    waits, varying = context.collectives.exposed_wait, context.collectives.exposed_varying
     exposed = {
-        kind: max(0, value - waits.get(kind, 0))
+        kind: max(0, value - waits.get(kind, 0) - varying.get(kind, 0))
         for kind, value in _summed(ledger.exposed_by_kind for ledger in ledgers).items()
     }
     overlapped = _summed(ledger.overlapped_by_kind for ledger in ledgers)
@@ -75,7 +75,8 @@ def _findings(
     return advice.Findings(
         window=context.window,
         exposed_communication=sum(exposed.values()) / window,
-        exposed_wait=sum(context.collectives.exposed_wait.values()) / window,
+        exposed_wait=sum(waits.values()) / window,
+        exposed_varying=sum(varying.values()) / window,
         straggler=(
             (", ".join(names), sum(for_stragglers.values()) / window)
             if (names := schema.straggler_names(*late))

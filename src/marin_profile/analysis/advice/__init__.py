@@ -37,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     communication.straggler,
     communication.exposed,
     communication.uneven_arrival,
+    communication.varying,
     transfers.with_host,
     transfers.waits,
     host.idle,
@@ -59,7 +60,12 @@ def candidates(findings: Findings) -> list[Candidate]:
     return sorted(found, key=lambda one: (one.id in LAST, -one.share, one.id))
 
 
-LAST = (communication.UNEVEN_ARRIVAL, host.UNEVEN_WORK, capture.LOW_ATTRIBUTION)
+LAST = (
+    communication.UNEVEN_ARRIVAL,
+    communication.VARYING,
+    host.UNEVEN_WORK,
+    capture.LOW_ATTRIBUTION,
+)
 
 __all__ = [
     "MOST_OF_REGION",

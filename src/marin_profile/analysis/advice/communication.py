@@ -10,6 +10,7 @@ EXPOSED = 0.10
 STRAGGLER = 0.02
 UNEVEN = 0.10
 UNEVEN_ARRIVAL = "uneven-arrival"
+VARYING = "varying-collectives"
 
 
 def exposed(f: Findings) -> Iterator[Candidate]:
@@ -24,6 +25,10 @@ def exposed(f: Findings) -> Iterator[Candidate]:
         evidence.append(f"most of it in scope {f.worst_collective_scope}")
     if f.exposed_wait:
         evidence.append(f"not included: waiting for the last to arrive, {percent(f.exposed_wait)}")
+    if f.exposed_varying:
+        evidence.append(
+            f"not included: beyond the fastest of the same op, {percent(f.exposed_varying)}"
+        )
     yield Candidate(
         "exposed-communication",
         f"Hide or shrink {kind}"
@@ -76,5 +81,26 @@ def uneven_arrival(f: Findings) -> Iterator[Candidate]:
             "Of CPU devices on one machine think nothing of it.",
         ),
         share,
+        AT_MOST,
+    )
+
+
+def varying(f: Findings) -> Iterator[Candidate]:
+    if f.exposed_varying < UNEVEN:
+        return
+    yield Candidate(
+        VARYING,
+        "The same collectives take longer at some times than at others",
+        "All had arrived, and the bytes are the same. A network that others use causes it, or "
+        "devices that share processors, as CPU devices do.",
+        (
+            f"beyond the fastest collective of the same op: {percent(f.exposed_varying)} of device "
+            "time",
+        ),
+        (
+            "Look for other traffic on the network, and for links that run below their rate.",
+            "Of CPU devices on one machine think nothing of it.",
+        ),
+        f.exposed_varying,
         AT_MOST,
     )

@@ -83,8 +83,9 @@ class Findings:
     """All figures are of the headline window; shares of device time."""
 
     window: str
-    exposed_communication: float  # less all waits for the last to arrive
+    exposed_communication: float  # less all waits for the last to arrive, and what varies
     exposed_wait: float  # waiting for the last to arrive
+    exposed_varying: float  # what collectives take beyond the fastest of their op
     straggler: tuple[str, float] | None  # who, and the exposed wait for them
     worst_collective: tuple[str, float, float] | None  # kind, exposed share, overlapped share
     worst_collective_scope: str

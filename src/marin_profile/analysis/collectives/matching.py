@@ -54,12 +54,13 @@ class Member:
 class Table:
     """Ops whose executions the same members share in the same groups: a row per instance that some
     of the members may have together (per op, label and occurrence), a column per member. NO_VALUE
-    where a member has no such execution; payload: bytes of an execution, per row."""
+    where a member has no such execution; op and payload, of an execution in bytes, per row."""
 
     kind: str
     group_size: int | None
     partners: Partners
     in_flight: bool
+    op: Int64s
     payload: Int64s
     members: Int64s
     hosts: Int64s
@@ -147,12 +148,14 @@ def _table(
     payload = np.array(
         [NO_VALUE if op.payload is None else op.payload for op in described], np.int64
     )
+    op = np.searchsorted(numbers, op_of_unit[unit_of_slot])
     return Table(
         kind=first.kind,
         group_size=first.group_size,
         partners=partners,
         in_flight=first.in_flight,
-        payload=payload[np.searchsorted(numbers, op_of_unit[unit_of_slot])],
+        op=op,
+        payload=payload[op],
         members=columns,
         hosts=np.array([members[number].host for number in columns.tolist()], np.int64),
         ordinals=np.array(

@@ -8,6 +8,8 @@ Contract
 * A member's wait is how much longer it was blocked (in the op, in the done) than the member blocked
   least. It ends with the last arrival, so it is booked on that member. With members missing the
   waits are lower bounds, and nobody is known to have caused them.
+* What an instance takes on the wire beyond the fastest one of the same op and group size is neither
+  its size nor a late member: it varies. Of start/done pairs it is not known.
 """
 
 from __future__ import annotations
@@ -83,11 +85,13 @@ class MemberWaits:
 @dataclass(frozen=True)
 class MergedCollectives:
     """rows by duration; members in the order of hosts and devices, empty where nobody's wait is
-    known. exposed_wait: per kind; exposed_wait_caused: per kind, one value per member."""
+    known. exposed_wait and exposed_varying, which has no wait in it: per kind; exposed_wait_caused:
+    per kind, one value per member."""
 
     rows: tuple[CollectiveTotals, ...] = ()
     members: tuple[MemberWaits, ...] = ()
     exposed_wait: dict[str, int] = field(default_factory=dict)
+    exposed_varying: dict[str, int] = field(default_factory=dict)
     exposed_wait_caused: dict[str, tuple[int, ...]] = field(default_factory=dict)
     waits_are_lower_bounds: bool = False
 
@@ -116,6 +120,7 @@ def merge_collectives(shares: Sequence[HostShare], *, steady: bool) -> MergedCol
         rows=totals,
         members=waits.rows(members),
         exposed_wait=dict(sorted(waits.exposed_by_kind.items())),
+        exposed_varying=dict(sorted(waits.varying_by_kind.items())),
         exposed_wait_caused={
             kind: tuple(values.tolist()) for kind, values in sorted(waits.caused_by_kind.items())
         },
@@ -268,6 +273,7 @@ class _Found:
         self.seen = best
         self.wire = np.where(span >= 0, span, _FAR).min(axis=2)
         self.timed = matches & (span >= 0).all(axis=2)
+        self.varying = self._beyond_fastest()
         # Whose wait is known: at least two members that were blocked.
         waited = blocked >= 0
         self.measurable = matches & ((waited.sum(axis=2) >= 2) | (self.size == 1)) & self.exists
@@ -281,6 +287,15 @@ class _Found:
             self.wait[:, :, 1:] = 0
             self.meant[:, :, 1:] = False
         self.tells_all = bool((self.complete | ~self.exists).all())
+
+    def _beyond_fastest(self) -> Int64s:
+        """Wire time of each instance less that of the fastest one of its op; 0 if not known."""
+        if self.table.in_flight:
+            return np.zeros(self.wire.shape, np.int64)
+        wire = np.where(self.timed, self.wire, _FAR)
+        fastest = np.full(int(self.table.op.max(initial=-1)) + 1, _FAR, np.int64)
+        np.minimum.at(fastest, self.table.op, wire.min(axis=1, initial=_FAR))
+        return np.where(self.timed, self.wire - fastest[self.table.op][:, None], 0)
 
     def _matches(self, present: NDArray[np.bool_], of_each: bool) -> NDArray[np.bool_]:
         """Members on one clock must be in it at the same time."""
@@ -307,6 +322,7 @@ class _Waits:
         self.wait, self.exposed_wait = zeros(), zeros()
         self.caused, self.caused_on_host, self.exposed_caused = zeros(), zeros(), zeros()
         self.exposed_by_kind: dict[str, int] = {}
+        self.varying_by_kind: dict[str, int] = {}
         self.caused_by_kind: dict[str, Int64s] = {}
 
     def add(self, found: _Found, steady: bool) -> None:
@@ -317,12 +333,15 @@ class _Waits:
         if not counted.any():
             return
         wait = np.where(counted, found.wait, 0)
-        exposed = np.minimum(wait, np.maximum(table.exposed[:, place], 0))
+        uncovered = np.maximum(table.exposed[:, place], 0)
+        exposed = np.minimum(wait, uncovered)
+        varying = np.minimum(found.varying[:, :, None], uncovered - exposed)[counted].sum()
         member = np.broadcast_to(table.members[place], wait.shape)
         np.add.at(self.instances, member, counted)
         np.add.at(self.wait, member, wait)
         np.add.at(self.exposed_wait, member, exposed)
         self.exposed_by_kind[kind] = self.exposed_by_kind.get(kind, 0) + int(exposed.sum())
+        self.varying_by_kind[kind] = self.varying_by_kind.get(kind, 0) + int(varying)
         last = np.take_along_axis(member, found.last[:, :, None], axis=2)[:, :, 0]
         hosts = table.hosts[place]
         host_of_last = np.take_along_axis(
