@@ -10,12 +10,15 @@ from marin_profile.analysis.advice import (
     Findings,
     Gaps,
     HostIdle,
+    HostTime,
     TopRegion,
     candidates,
+    on_shared_processors,
 )
 
 CALM = Findings(
     window="steady",
+    basis="device time",
     exposed_communication=0.0,
     exposed_wait=0.0,
     exposed_varying=0.0,
@@ -259,10 +262,40 @@ def test_a_cause_in_some_steps_names_them():
     assert evidence(steps=(), step_count=24, every=None) == "in 24 of 24 steps"
 
 
-@pytest.mark.parametrize("kind", ["on_device", "device_wait"])
-def test_idle_time_between_ops_and_in_waits_is_nothing_that_the_host_does(kind):
-    cause = HostIdle(kind, "", "inside", 0.3, 0)
+def test_idle_time_in_waits_is_nothing_that_the_host_does():
+    cause = HostIdle("device_wait", "", "inside", 0.3, 0)
     assert ids(idle=0.3, host_idle=(cause,)) == ["idle-devices"]
+
+
+@pytest.mark.parametrize(
+    ("between", "idle", "expected"),
+    [
+        (0.1, 0.1, ["gaps-between-ops"]),
+        (0.0999, 0.0999, []),
+        (0.3, 0.5, ["gaps-between-ops", "idle-devices"]),
+        (0.3, 0.4999, ["gaps-between-ops"]),
+    ],
+)
+def test_idle_time_between_the_ops_of_a_program_is_apart(between, idle, expected):
+    cause = HostIdle("on_device", "", "inside", between, 0)
+    assert ids(idle=idle, host_idle=(cause,)) == expected
+
+
+def test_gaps_before_one_op_are_told_before_those_between_all():
+    cause = HostIdle("on_device", "", "inside", 0.19, 0)
+    gap = Gaps("dot.1", share=0.08, longest=0.01, count=9)
+    found = candidates(dataclasses.replace(CALM, idle=0.19, host_idle=(cause,), most_delayed=gap))
+    assert [(one.id, pytest.approx(one.share)) for one in found] == [
+        ("gaps-between-ops", 0.11),
+        ("gap-before-op", 0.08),
+    ]
+
+
+def test_a_bound_counts_half_of_what_is_known():
+    """25 % of recompute at most, and 13 % that the loader costs."""
+    loader = HostIdle("host_event", "load", "inside", 0.13, 3)
+    assert ids(recompute=0.25, idle=0.13, host_idle=(loader,)) == ["host-event", "recompute"]
+    assert ids(recompute=0.27, idle=0.13, host_idle=(loader,)) == ["recompute", "host-event"]
 
 
 def test_few_launches_are_late_not_too_many():
@@ -334,3 +367,53 @@ def test_the_wait_for_a_straggler_is_its_own_finding():
     )
     assert communication.id == "exposed-communication"
     assert communication.evidence[-1] == ("not included: waiting for the last to arrive, 35.0 %")
+
+
+def test_devices_that_share_processors_wait_for_them():
+    """Half of the host's time some device computes, 2 of 10 all that have work communicate. The
+    ledgers, of which waits and idling beside others are most, show 10 % compute; 6 of its 10 % are
+    in the region. Of 30 % exposed communication 20 are waits, and 4 vary."""
+    found = on_shared_processors(
+        dataclasses.replace(
+            CALM,
+            exposed_communication=0.06,
+            exposed_varying=0.04,
+            exposed_wait=0.2,
+            worst_collective=("all-reduce", 0.06, 0.01),
+            idle=0.6,
+            partly_idle=0.3,
+            most_delayed=Gaps("dot.1", share=0.2, longest=0.02, count=5),
+            top_region=TopRegion("jit(f)/mlp", "dot.1", 0.06, None),
+            recompute=0.02,
+        ),
+        HostTime(
+            compute=0.5,
+            communication=0.2,
+            idle=0.3,
+            ledger_compute=0.1,
+            ledger_communication=0.3,
+        ),
+    )
+    assert found == dataclasses.replace(
+        CALM,
+        basis="host time",
+        exposed_communication=pytest.approx(0.12),
+        exposed_varying=pytest.approx(0.08),
+        worst_collective=("all-reduce", pytest.approx(0.12), 0.01),
+        idle=0.3,
+        most_delayed=Gaps("dot.1", share=0.1, longest=0.01, count=5),
+        top_region=TopRegion("jit(f)/mlp", "dot.1", pytest.approx(0.3), None),
+        recompute=pytest.approx(0.1),
+    )
+
+
+def test_time_that_a_straggler_costs_is_no_compute_of_all():
+    late = dataclasses.replace(
+        CALM, exposed_wait=0.3, straggler=("host-1", 0.25), recompute=0.1, idle=0.2
+    )
+    time = HostTime(0.8, 0.0, 0.2, ledger_compute=0.5, ledger_communication=0.3)
+    found = on_shared_processors(late, time)
+    assert (found.exposed_wait, found.straggler) == (0.25, ("host-1", 0.25))
+    assert found.recompute == pytest.approx(0.1 * (0.8 - 0.25) / 0.5)
+    ceilings = [one.share for one in candidates(found)]
+    assert sum(ceilings) <= 1.0

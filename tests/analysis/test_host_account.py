@@ -220,3 +220,29 @@ def test_steps_that_do_not_follow_each_other_have_no_account_of_their_own(earlie
     assert found.steps == ()
     # From the first op of step 0 to the last one of step 4.
     assert found.length == (4_700 - 250) * US
+
+
+@pytest.mark.parametrize(("apart", "kind"), [(100, "dispatch"), (101, "untraced")])
+def test_a_short_moment_between_two_launches_is_part_of_launching(apart, kind):
+    """In each step a second launch `apart` us behind the first, with 10 us of work right away. All
+    idle between the two, but for the first 2 us, which are still work."""
+    space = Space()
+    host = space.host()
+    for step in range(4):
+        at = 1_000 * step
+        host.marker(step, at, 900)
+        host.call("load_batch", at, 200)
+        host.call("PjitFunction(first)", at + 200, 20)
+        host.cpu_op("fusion", at + 200, 22, run_id=2 * step)
+        host.call("PjitFunction(second)", at + 220 + apart, 20)
+        host.cpu_op("fusion", at + 220 + apart, 500, run_id=2 * step + 1)
+        host.call("np.asarray(jax.Array)", at + 240 + apart, 900 - 240 - apart)
+    found = {row[:3]: row[3] for row in rows(account(space, first=0))}
+    inside = found.pop((kind, "", True))
+    # The second program ends before the read does, on one device.
+    assert inside == 3 * (apart - 2)
+    assert found.pop(("untraced", "", False)) == 3 * 100
+    assert set(found) == {
+        ("host_event", "load_batch", True),
+        ("device_read", "np.asarray(jax.Array)", True),
+    }

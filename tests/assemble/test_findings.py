@@ -72,6 +72,7 @@ def test_every_figure_by_hand(tmp_path, monkeypatch):
     # In a step three devices wait 100 us; the all-reduce itself takes 40 us on each.
     assert found == Findings(
         window="steady",
+        basis="device time",
         exposed_communication=pytest.approx(3 * 4 * 40 / window),
         exposed_wait=3 * 3 * 100 / window,
         exposed_varying=0.0,

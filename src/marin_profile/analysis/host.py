@@ -27,6 +27,7 @@ from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.program_runs import executions_by_name, launches_by_name
 from marin_profile.analysis.roofline import Peaks, peaks_of
+from marin_profile.analysis.shared_processors import SharedProcessors, SharedTime
 from marin_profile.analysis.steps.account import (
     EXECUTION,
     AccountWindows,
@@ -74,7 +75,8 @@ class HostPart:
     machine: the same for processes of one machine; origin: when the first event began, as (epoch
     ns, ps), and step_begin: (d, n) when each step began on each device after that, event clock.
     executions, launches: by program name, see `program_runs`. account_of_idle: see
-    `host_account`; memory: see `memory`, None where the file holds no plans."""
+    `host_account`; memory: see `memory`, None where the file holds no plans. shared: of the
+    headline window, see `shared_processors`."""
 
     host: str
     source_format: str
@@ -120,6 +122,7 @@ class HostPart:
     launches: Mapping[str, int] = field(default_factory=dict)
     account_of_idle: HostAccount | None = None
     memory: tuple[ProgramMemory, ...] | None = None
+    shared: SharedTime | None = None
 
     @property
     def main_devices(self) -> int:
@@ -162,6 +165,7 @@ def analyse_host(
     ops: list[OpTotals] = []
     transfers: list[TransferTotals] = []
     collectives = HostInstances(found, steps, steady)
+    shared = SharedProcessors()
     terms: list[dict[str, Int64s]] = []
     slow = slow_steps(steps, first)
     begin, end, _ = steps.spans
@@ -179,6 +183,7 @@ def analyse_host(
             waited = devices[-1].capture.transfer_by_kind
             transfers += transfer_totals(found, device, span, waited)
             collectives.add(device, span, time)
+            shared.add(device, time, steady or device.window)
         ops += op_totals(found.facts, device, time, steady, own_periods, own_window)
         if device.name in in_steps and steps.linked:
             terms.append(time.step_terms(steps.start[row], steps.end[row]))
@@ -229,6 +234,7 @@ def analyse_host(
         launches=launches_by_name(timeline),
         account_of_idle=host_account(found, steps, first, clock),
         memory=_memory(found),
+        shared=shared.time(),
     )
 
 

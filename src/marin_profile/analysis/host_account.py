@@ -7,7 +7,8 @@ Contract
   ON_DEVICE. Else it is what the main thread did, the one of the step markers, or without markers
   the one that launched most: COMPILE, from the start of the call that compiles to the end of
   compiling, with tracing and lowering; else the outermost event that is no Python frame; else the
-  outermost frame; else UNTRACED. Events that hold a whole marker (or step) tell nothing of it.
+  outermost frame; else DISPATCH between two launches that lie at most BETWEEN_LAUNCHES apart; else
+  UNTRACED. Events that hold a whole marker (or step) tell nothing of it.
 * Markers only tell inside from between them.
 * Where the clocks of host and devices contradict each other, or no thread of the host is known,
   there is no account. Times are picoseconds.
@@ -29,6 +30,7 @@ from marin_profile.analysis.steps.annotations import find_markers
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.base.columns import counts_of, distinct, extent_by, unique_pairs
 from marin_profile.base.intervals import Intervals
+from marin_profile.base.times import PS_PER_US
 from marin_profile.events.host_events import (
     COMPILE,
     DISPATCH,
@@ -41,6 +43,8 @@ from marin_profile.events.timeline import Int64s, Timeline
 
 ON_DEVICE: Final = "on_device"
 UNTRACED: Final = "untraced"
+# What JAX does in Python for a launch, outside of any event, takes some 10 us.
+BETWEEN_LAUNCHES = 100 * PS_PER_US
 _NONE = -1
 
 
@@ -269,6 +273,13 @@ def _compiles(
     return layer, rows
 
 
+def _between_launches(causes: _Causes, calls: _Thread) -> _Layer:
+    starts, ends = calls.end[:-1], calls.start[1:]
+    near = (ends > starts) & (ends - starts <= BETWEEN_LAUNCHES)
+    cause = np.full(int(near.sum()), causes.of(DISPATCH, ""), np.int64)
+    return _Layer(starts[near], ends[near], cause)
+
+
 def _on_device(host: HostDevices) -> _Layer:
     """From the first to the last op of every execution."""
     starts, ends = [], []
@@ -303,7 +314,13 @@ def _account(
     calls = thread.only(causes.are(thread, DISPATCH)).outermost
     compile_layer, compiles = _compiles(causes, thread.only(causes.are(thread, COMPILE)), calls)
     events, frames = thread.only(~is_frame).outermost, thread.only(is_frame).outermost
-    layers = (_on_device(host), compile_layer, causes.layer(events), causes.layer(frames))
+    layers = (
+        _on_device(host),
+        compile_layer,
+        causes.layer(events),
+        causes.layer(frames),
+        _between_launches(causes, calls),
+    )
     sides = [side for layer in layers for side in (layer.start, layer.end)]
     # Equal cuts bound nothing, and are not worth looking for.
     cuts = np.sort(np.concatenate([edges, thread.markers.starts, thread.markers.ends, *sides]))

@@ -72,8 +72,9 @@ def _findings(
     gap = min(gaps, key=lambda gap: (-context.gap_time(gap), gap.payload), default=None)
     recomputed = [op for op in context.main_ops if op.facts.pass_name == RECOMPUTE]
     period = step_time.period or schema.DurationStats(count=0)
-    return advice.Findings(
+    found = advice.Findings(
         window=context.window,
+        basis="device time",
         exposed_communication=sum(exposed.values()) / window,
         exposed_wait=sum(waits.values()) / window,
         exposed_varying=sum(varying.values()) / window,
@@ -115,6 +116,20 @@ def _findings(
         slow_steps=tuple(map(_slow_steps, step_time.outlier_causes)),
         kept_steps=period.count,
         hlo_attributed=coverage.hlo_attributed_share,
+    )
+    shared = [part.shared for part in context.parts if part.shared is not None]
+    if len(shared) < len(context.parts):
+        return found
+    length = sum(one.length for one in shared) or 1
+    return advice.on_shared_processors(
+        found,
+        advice.HostTime(
+            compute=sum(one.compute for one in shared) / length,
+            communication=sum(one.communication for one in shared) / length,
+            idle=sum(one.idle for one in shared) / length,
+            ledger_compute=sum(ledger.compute for ledger in ledgers) / window,
+            ledger_communication=sum(ledger.exposed_communication for ledger in ledgers) / window,
+        ),
     )
 
 

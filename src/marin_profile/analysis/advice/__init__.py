@@ -5,8 +5,9 @@ Contract
 * No time belongs to two candidates: shares are terms of the ledger, idle time is split by cause,
   and what two rules could both claim goes to the earlier one in RULES. They never sum to more than
   1.
-* The largest share stands first, ties by id; but waits that nobody causes come last: what is uneven
-  by chance, or because devices share a processor, is no advice before a cause that is seen.
+* The largest share stands first, ties by id; a share that is only a bound counts half, for nobody
+  saves all of it. Waits that nobody causes come last: what is uneven by chance, or because devices
+  share a processor, is no advice before a cause that is seen.
 * Text holds no number that the evidence does not.
 """
 
@@ -17,12 +18,16 @@ from dataclasses import replace
 
 from marin_profile.analysis.advice import capture, communication, host, ops, steps, transfers
 from marin_profile.analysis.advice.model import (
+    AT_MOST,
+    KNOWN,
     Candidate,
     CauseOfSlowSteps,
     Findings,
     Gaps,
     HostIdle,
+    HostTime,
     TopRegion,
+    on_shared_processors,
 )
 
 # A region goes on in its largest part while that holds at least this much of it.
@@ -42,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     transfers.waits,
     host.idle,
     host.gaps,
+    host.between_ops,
     ops.top_region,
     ops.recompute,
     host.uneven_work,
@@ -57,9 +63,12 @@ def candidates(findings: Findings) -> list[Candidate]:
             share = max(0.0, min(candidate.share, left))
             left -= share
             found.append(replace(candidate, share=share))
-    return sorted(found, key=lambda one: (one.id in LAST, -one.share, one.id))
+    return sorted(
+        found, key=lambda one: (one.id in LAST, -one.share * WEIGHT[one.certainty], one.id)
+    )
 
 
+WEIGHT = {KNOWN: 1.0, AT_MOST: 0.5}
 LAST = (
     communication.UNEVEN_ARRIVAL,
     communication.VARYING,
@@ -75,6 +84,8 @@ __all__ = [
     "Findings",
     "Gaps",
     "HostIdle",
+    "HostTime",
     "TopRegion",
     "candidates",
+    "on_shared_processors",
 ]

@@ -18,7 +18,7 @@ def exposed(f: Findings) -> Iterator[Candidate]:
         return
     kind, share, overlapped = f.worst_collective
     evidence = [
-        f"exposed communication: {percent(f.exposed_communication)} of device time",
+        f"exposed communication: {percent(f.exposed_communication)} of {f.basis}",
         f"{kind}: {percent(share)} exposed, {percent(overlapped)} overlapped",
     ]
     if f.worst_collective_scope:
@@ -53,7 +53,7 @@ def straggler(f: Findings) -> Iterator[Candidate]:
         f"Find out why {name} arrives late",
         "The other devices wait for it in collectives; the network is not to blame for that time.",
         (
-            f"wait for {name}: {percent(share)} of device time",
+            f"wait for {name}: {percent(share)} of {f.basis}",
             f"all waits for the last to arrive: {percent(f.exposed_wait)}",
         ),
         (
@@ -75,7 +75,7 @@ def uneven_arrival(f: Findings) -> Iterator[Candidate]:
         "Devices arrive at collectives at different times, none always last",
         "Whoever is early waits for the last. Uneven work may cause it, or devices that share "
         "processors, as CPU devices do; nothing in the network does.",
-        (f"waits for the last to arrive, without stragglers: {percent(share)} of device time",),
+        (f"waits for the last to arrive, without stragglers: {percent(share)} of {f.basis}",),
         (
             "Compare the devices' compute time from step to step (device ledger, stragglers).",
             "Of CPU devices on one machine think nothing of it.",
@@ -94,8 +94,8 @@ def varying(f: Findings) -> Iterator[Candidate]:
         "All had arrived, and the bytes are the same. A network that others use causes it, or "
         "devices that share processors, as CPU devices do.",
         (
-            f"beyond the fastest collective of the same op: {percent(f.exposed_varying)} of device "
-            "time",
+            f"beyond the fastest collective of the same op: {percent(f.exposed_varying)} of "
+            f"{f.basis}",
         ),
         (
             "Look for other traffic on the network, and for links that run below their rate.",

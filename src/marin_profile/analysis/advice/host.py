@@ -32,6 +32,7 @@ MANY_LAUNCHES = 5  # a step
 MOST_OF_TIME = 0.5
 IDLE = 0.20
 GAP_BEFORE_OP = 0.05
+BETWEEN_OPS = 0.10
 MOST_NAMED = 8
 
 UNEVEN_WORK = "devices-idle-apart"
@@ -70,7 +71,7 @@ def many_reads(f: Findings) -> Iterator[Candidate]:
         "Every read waits until its value is there, so that nothing is launched ahead.",
         (
             f"reads of device values: {f.reads_per_step:.1f} a step",
-            f"idle in reads and launches, and of single devices: {percent(share)} of device time",
+            f"idle in reads and launches, and of single devices: {percent(share)} of {f.basis}",
         ),
         READ_LESS,
         share,
@@ -81,7 +82,7 @@ def many_reads(f: Findings) -> Iterator[Candidate]:
 def causes_of_idle_time(f: Findings) -> Iterator[Candidate]:
     for cause in causes_named(f):
         identity, title, rationale, suggestions = _WORDS[cause.kind](cause, f)
-        evidence = [f"all devices of a host idle meanwhile: {percent(cause.share)} of device time"]
+        evidence = [f"all devices of a host idle meanwhile: {percent(cause.share)} of {f.basis}"]
         evidence += _occurrence(cause)
         if cause.kind == DISPATCH and f.launches_per_step is not None:
             evidence.append(f"launches from Python: {f.launches_per_step:.1f} a step")
@@ -230,13 +231,13 @@ _WORDS = {
 
 
 def idle(f: Findings) -> Iterator[Candidate]:
-    """Idle time that nothing above names."""
-    share = _left(f)
+    """Idle time that nothing above names, outside of running programs."""
+    share = max(0.0, _left(f) - _between_ops(f))
     if share < IDLE:
         return
     evidence = [f"idle without a cause that the host's events show: {percent(share)}"]
     if f.most_delayed is not None:
-        evidence += _gaps_in_words(f.most_delayed)
+        evidence += _gaps_in_words(f.most_delayed, f.basis)
     yield Candidate(
         "idle-devices",
         "Keep the devices fed",
@@ -252,6 +253,38 @@ def idle(f: Findings) -> Iterator[Candidate]:
     )
 
 
+def _before_one_op(f: Findings) -> float:
+    """What `gaps` claims."""
+    left = _left(f)
+    if f.most_delayed is None or left - _between_ops(f) >= IDLE:
+        return 0.0
+    share = min(f.most_delayed.share, left)
+    return share if share >= GAP_BEFORE_OP else 0.0
+
+
+def between_ops(f: Findings) -> Iterator[Candidate]:
+    share = min(_between_ops(f), _left(f) - _before_one_op(f))
+    if share < BETWEEN_OPS:
+        return
+    yield Candidate(
+        "gaps-between-ops",
+        "Give the devices fewer, larger ops",
+        "The devices idle between the ops of a running program: each op costs time to start, and "
+        "most are short.",
+        (f"idle inside programs: {percent(share)} of {f.basis}",),
+        (
+            "Larger batches; fewer small ops in the program (fusion, fewer reshapes and copies).",
+            "On GPUs let XLA record ops as command buffers (--xla_gpu_enable_command_buffer).",
+        ),
+        share,
+        AT_MOST,
+    )
+
+
+def _between_ops(f: Findings) -> float:
+    return sum(cause.share for cause in f.host_idle if cause.kind == ON_DEVICE)
+
+
 def uneven_work(f: Findings) -> Iterator[Candidate]:
     if f.partly_idle < IDLE or _reads_much(f):
         return
@@ -260,7 +293,7 @@ def uneven_work(f: Findings) -> Iterator[Candidate]:
         "Devices idle while others of their host work",
         "They begin or end at different times: launches reach them one after the other, they have "
         "different work, or they share processors, as CPU devices do.",
-        (f"idle while another device works: {percent(f.partly_idle)} of device time",),
+        (f"idle while another device works: {percent(f.partly_idle)} of {f.basis}",),
         ("Of CPU devices on one machine think nothing of it.",),
         f.partly_idle,
         AT_MOST,
@@ -273,17 +306,15 @@ def _left(f: Findings) -> float:
 
 def gaps(f: Findings) -> Iterator[Candidate]:
     """Where idle time is not much, but before one op, and the host's account does not name it."""
-    gaps = f.most_delayed
-    left = _left(f)
-    if gaps is None or left >= IDLE or min(gaps.share, left) < GAP_BEFORE_OP:
+    gaps, share = f.most_delayed, _before_one_op(f)
+    if gaps is None or share == 0.0:
         return
-    share = min(gaps.share, left)
     if gaps.is_one_off:
         yield Candidate(
             "one-long-gap",
             f"Find out what caused the long gap before {gaps.before}",
             "One long gap takes most of the time that the device idles before this op.",
-            _gaps_in_words(gaps),
+            _gaps_in_words(gaps, f.basis),
             ("Look at what the host did then: a compilation, a checkpoint, a slow input batch.",),
             share,
             AT_MOST,
@@ -293,14 +324,14 @@ def gaps(f: Findings) -> Iterator[Candidate]:
         "gap-before-op",
         f"Find out what delays {gaps.before}",
         "The device idles before one op again and again.",
-        _gaps_in_words(gaps),
+        _gaps_in_words(gaps, f.basis),
         (f"Ask for the context of `{gaps.before}` and look at what the host does meanwhile.",),
         share,
         AT_MOST,
     )
 
 
-def _gaps_in_words(gaps: Gaps) -> tuple[str, ...]:
-    total = f"gaps before {gaps.before}: {percent(gaps.share)} of device time in {gaps.count} gaps"
-    longest = f"the longest gap alone: {percent(gaps.longest)} of device time"
+def _gaps_in_words(gaps: Gaps, basis: str) -> tuple[str, ...]:
+    total = f"gaps before {gaps.before}: {percent(gaps.share)} of {basis} in {gaps.count} gaps"
+    longest = f"the longest gap alone: {percent(gaps.longest)} of {basis}"
     return (total, longest) if gaps.is_one_off else (total,)

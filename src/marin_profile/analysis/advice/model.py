@@ -1,12 +1,13 @@
 """What rules are given, and what they say.
 
 Contract: shares are of device time (devices x window) in 0..1, of the headline window, so that they
-are disjoint as the ledger's terms are; a share times the mean step is its time a step.
+are disjoint as the ledger's terms are; a share times the mean step is its time a step. Where
+devices share processors, they are of the time of their hosts (see `on_shared_processors`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 ONE_OFF = 0.5  # of all gaps before an op: more in one gap is no recurring delay
@@ -80,9 +81,10 @@ class TopRegion:
 
 @dataclass(frozen=True)
 class Findings:
-    """All figures are of the headline window; shares of device time."""
+    """All figures are of the headline window; shares of `basis`, in words."""
 
     window: str
+    basis: str
     exposed_communication: float  # less all waits for the last to arrive, and what varies
     exposed_wait: float  # waiting for the last to arrive
     exposed_varying: float  # what collectives take beyond the fastest of their op
@@ -109,6 +111,47 @@ class Findings:
     slow_steps: tuple[CauseOfSlowSteps, ...]  # the costliest first
     kept_steps: int
     hlo_attributed: float | None
+
+
+@dataclass(frozen=True)
+class HostTime:
+    """Shares of the time of hosts whose devices share processors, see `shared_processors`; and of
+    device time, what their ledgers call compute and exposed communication."""
+
+    compute: float
+    communication: float
+    idle: float
+    ledger_compute: float
+    ledger_communication: float
+
+
+def on_shared_processors(f: Findings, time: HostTime) -> Findings:
+    """The same for devices that share processors. Compute takes the time in which any of them
+    computes, less what is waited for a straggler; collectives take what is left of theirs. Nothing
+    is lost to other waits, nor to idling while another device works: processors do not idle then.
+    """
+    late = f.straggler[1] if f.straggler else 0.0
+    compute = _ratio(max(0.0, time.compute - late), time.ledger_compute)
+    communication = _ratio(time.communication, time.ledger_communication - f.exposed_wait)
+    region, worst, gap = f.top_region, f.worst_collective, f.most_delayed
+    idle = _ratio(time.idle, f.idle)
+    return replace(
+        f,
+        basis="host time",
+        exposed_communication=f.exposed_communication * communication,
+        exposed_varying=f.exposed_varying * communication,
+        exposed_wait=late,
+        worst_collective=worst and (worst[0], worst[1] * communication, worst[2]),
+        idle=time.idle,
+        partly_idle=0.0,
+        most_delayed=gap and replace(gap, share=gap.share * idle, longest=gap.longest * idle),
+        top_region=region and replace(region, share=region.share * compute),
+        recompute=f.recompute * compute,
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def top_region(f: Findings) -> Iterator[Candidate]:
     if f.top_region is None or f.top_region.share < TOP_REGION:
         return
     region = f.top_region
-    evidence = [f"{region.path or region.op}: {percent(region.share)} of device time, in compute"]
+    evidence = [f"{region.path or region.op}: {percent(region.share)} of {f.basis}, in compute"]
     if region.path:
         evidence.append(f"its largest op: {region.op}")
     if region.bound_by:
@@ -52,7 +52,7 @@ def recompute(f: Findings) -> Iterator[Candidate]:
         "recompute",
         "Recompute less in the backward pass",
         "Checkpointing repeats a part of the forward pass.",
-        (f"recompute: {percent(f.recompute)} of device time",),
+        (f"recompute: {percent(f.recompute)} of {f.basis}",),
         ("Save more activations (a checkpoint policy), if memory allows.",),
         f.recompute,
         AT_MOST,

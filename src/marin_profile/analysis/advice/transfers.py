@@ -20,7 +20,7 @@ def with_host(f: Findings) -> Iterator[Candidate]:
         "Move less between host and device, or earlier",
         "Devices wait for copies between host and device memory that nothing covers.",
         (
-            f"exposed host transfer: {percent(f.host_transfer)} of device time",
+            f"exposed host transfer: {percent(f.host_transfer)} of {f.basis}",
             f"{kind}: {percent(share)} exposed",
         ),
         (
@@ -53,7 +53,7 @@ def waits(f: Findings) -> Iterator[Candidate]:
         title,
         "Devices wait for copies or for sparse cores, and no compute covers the wait.",
         (
-            f"exposed waits: {percent(f.device_wait)} of device time",
+            f"exposed waits: {percent(f.device_wait)} of {f.basis}",
             f"{kind}: {percent(share)} exposed, most of it in {op}",
         ),
         suggestions,
