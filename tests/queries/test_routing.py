@@ -86,6 +86,14 @@ QUESTIONS = {
         "host activity",
         "how long does the loader take",
     ],
+    "programs": [
+        "Which programs ran, and how often?",
+        "list the programs",
+        "how many times is `decode` called per step?",
+        "how many calls of each program are there per step?",
+        "what share does each program take?",
+        "what is the time per call of `decode`?",
+    ],
     "memory": [
         "How much HBM is used at the peak?",
         "what uses it at the peak of memory?",

@@ -25,7 +25,8 @@ from marin_profile.analysis.memory import ProgramMemory, program_memory
 from marin_profile.analysis.missing import find_missing
 from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.planes import SPARSECORE
-from marin_profile.analysis.program_runs import executions_by_name, launches_by_name
+from marin_profile.analysis.program_calls import ProgramCalls, merge_calls, program_calls
+from marin_profile.analysis.program_runs import launches_by_name
 from marin_profile.analysis.roofline import Peaks, peaks_of
 from marin_profile.analysis.shared_processors import SharedProcessors, SharedTime
 from marin_profile.analysis.steps.account import (
@@ -74,7 +75,7 @@ class HostPart:
     ends_early: see Timeline; devices_told: see `missing`.
     machine: the same for processes of one machine; origin: when the first event began, as (epoch
     ns, ps), and step_begin: (d, n) when each step began on each device after that, event clock.
-    executions, launches: by program name, see `program_runs`. account_of_idle: see
+    calls: see `program_calls`; launches: by program name, see `program_runs`. account_of_idle: see
     `host_account`; memory: see `memory`, None where the file holds no plans. shared: of the
     headline window, see `shared_processors`."""
 
@@ -118,7 +119,7 @@ class HostPart:
     older: Mapping[str, int] | None = None
     slow_steps: Mapping[int, Cause] = field(default_factory=dict)
     first_op: int = 0
-    executions: Mapping[str, int] = field(default_factory=dict)
+    calls: tuple[ProgramCalls, ...] = ()
     launches: Mapping[str, int] = field(default_factory=dict)
     account_of_idle: HostAccount | None = None
     memory: tuple[ProgramMemory, ...] | None = None
@@ -164,6 +165,7 @@ def analyse_host(
     devices: list[DevicePart] = []
     ops: list[OpTotals] = []
     transfers: list[TransferTotals] = []
+    calls: list[ProgramCalls] = []
     collectives = HostInstances(found, steps, steady)
     shared = SharedProcessors()
     terms: list[dict[str, Int64s]] = []
@@ -184,6 +186,8 @@ def analyse_host(
             transfers += transfer_totals(found, device, span, waited)
             collectives.add(device, span, time)
             shared.add(device, time, steady or device.window)
+            boundary = steps.boundary[row][steps.present[row]] if steps.count else device.start[:0]
+            calls += program_calls(device, time, own_periods, periods, np.sort(boundary))
         ops += op_totals(found.facts, device, time, steady, own_periods, own_window)
         if device.name in in_steps and steps.linked:
             terms.append(time.step_terms(steps.start[row], steps.end[row]))
@@ -230,7 +234,7 @@ def analyse_host(
         step_begin=_step_begin(found, steps),
         older=breakdown_v1(timeline, breakdown_v1_mode) if breakdown_v1_mode else None,
         first_op=min((int(device.start.min()) for device in found.devices), default=0),
-        executions=executions_by_name(found),
+        calls=tuple(merge_calls(calls)),
         launches=launches_by_name(timeline),
         account_of_idle=host_account(found, steps, first, clock),
         memory=_memory(found),

@@ -1,7 +1,8 @@
 """How often each program ran: where there are no steps, its executions stand in for them.
 
 Contract
-* Executions that the devices show are counted as they are, over all main devices.
+* Executions that the devices show are counted as they are, over all main devices (see
+  `program_calls`).
 * GPU files show none. There a program ran as often as most of its kernels did, but no oftener than
   the host launched it: kernels in loops run oftener, and launches may lie outside what the devices
   recorded. Launches go by the module's name, so that programs of one name are not told apart.
@@ -13,29 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
-from marin_profile.analysis.device_ops import HostDevices
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.base.columns import counts_of
 from marin_profile.events.timeline import Timeline
 
 # XLA's host event around the launches of one execution on a GPU.
 _LAUNCHED = ":XLA GPU module"
-
-
-def executions_by_name(found: HostDevices) -> dict[str, int]:
-    """Executions that hold ops, by the program's name."""
-    counts: Counter[str] = Counter()
-    for device in found.main:
-        executions = device.executions
-        if executions is None:
-            continue
-        used = np.unique(device.execution[device.execution >= 0])
-        per_program = counts_of(executions.key[used], len(executions.modules)).tolist()
-        for (name, _), count in zip(executions.modules, per_program, strict=True):
-            counts[name] += count
-    return {name: count for name, count in sorted(counts.items()) if count}
 
 
 def launches_by_name(timeline: Timeline) -> dict[str, int]:

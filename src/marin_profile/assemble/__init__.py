@@ -46,8 +46,9 @@ from marin_profile.assemble.ledger import (
     time_breakdown,
 )
 from marin_profile.assemble.memory import memory
-from marin_profile.assemble.ops import families, hot_op, op_groups, programs, regions
+from marin_profile.assemble.ops import families, hot_op, op_groups, regions
 from marin_profile.assemble.profiling import profiling_section
+from marin_profile.assemble.programs import programs
 from marin_profile.assemble.roofline import roofline_section
 from marin_profile.assemble.steps import step_time_section
 

@@ -9,10 +9,10 @@ from marin_profile import schema
 from marin_profile.analysis.families import family_totals
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import SPARSECORE
-from marin_profile.analysis.program_runs import program_runs
 from marin_profile.analysis.regions import region_totals
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import Context, each_us, per_step, us
+from marin_profile.assemble.programs import runs_by_name
 
 OP_GROUP_LIMIT = 5000
 
@@ -56,7 +56,8 @@ def op_groups(context: Context) -> list[schema.OpGroup]:
     ordered = sorted(
         groups.items(), key=lambda item: (-sum(op.exclusive for op in item[1]), item[0])
     )
-    runs = _runs(context)
+    # Where no step account says what a step costs.
+    runs = {} if context.account else runs_by_name(context)
     rows = [_op_group(context, key, members, runs) for key, members in ordered[:OP_GROUP_LIMIT]]
     rest = [op for _, members in ordered[OP_GROUP_LIMIT:] for op in members]
     if rest:
@@ -98,32 +99,6 @@ def _op_group(
         owned_per_step_duration=owned / (context.periods * len(account)) if account else None,
         exposed_by_program=each_us(by_program),
     )
-
-
-def _runs(context: Context) -> dict[str, int]:
-    """Where no step account says what a step costs."""
-    if context.account:
-        return {}
-    executions: Counter[str] = Counter()
-    launches: Counter[str] = Counter()
-    for part in context.parts:
-        executions.update(part.executions)
-        launches.update(part.launches)
-    ops = [op for op in context.ops if op.device_kind != SPARSECORE]
-    return program_runs(ops, executions, launches)
-
-
-def programs(context: Context) -> list[schema.Program]:
-    """The one whose ops own most first."""
-    exposed: Counter[str] = Counter()
-    for op in context.ops:
-        if op.device_kind != SPARSECORE:
-            exposed[op.module] += op.exposed
-    rows = [
-        schema.Program(name=name, executions=runs, exposed_duration=us(exposed[name]))
-        for name, runs in _runs(context).items()
-    ]
-    return sorted(rows, key=lambda row: (-row.exposed_duration, row.name))
 
 
 def families(context: Context) -> list[schema.SemanticFamily]:

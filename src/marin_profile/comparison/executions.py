@@ -24,7 +24,7 @@ from marin_profile.events.classify import (
 )
 from marin_profile.facts.device_time import ledger_rows
 from marin_profile.facts.step_time import kept_steps
-from marin_profile.schema import CAPTURE, OpGroup, ProfileSummary, Program, StepAccount
+from marin_profile.schema import CAPTURE, REMAINDER, OpGroup, ProfileSummary, StepAccount
 
 PROGRAM = "program"
 LEAST_SHARE = 0.5
@@ -69,7 +69,7 @@ def on_one_basis(before: Sequence[ProfileSummary], after: Sequence[ProfileSummar
     name = common_program(captures)
     if name is not None:
         made = [_per_execution(summary, name) for summary in captures]
-        runs = [_program(summary, name).executions for summary in captures]
+        runs = [_executions(summary, name) for summary in captures]
         counts = sum(runs[: len(before)]), sum(runs[len(before) :])
         shares = [_shares(summary)[name] for summary in captures]
         basis = Basis(
@@ -124,11 +124,16 @@ def _shares(summary: ProfileSummary) -> dict[str, float]:
     whole = sum(group.exposed_duration for group in summary.op_groups)
     if summary.step_account is not None or not whole:
         return {}
-    return {row.name: row.exposed_duration / whole for row in summary.programs}
+    names = Counter(row.name for row in summary.programs)
+    return {
+        row.name: row.exposed_duration / whole
+        for row in summary.programs
+        if row.executions is not None and names[row.name] == 1 and row.name != REMAINDER
+    }
 
 
-def _program(summary: ProfileSummary, name: str) -> Program:
-    return next(row for row in summary.programs if row.name == name)
+def _executions(summary: ProfileSummary, name: str) -> int:
+    return next(row.executions for row in summary.programs if row.name == name) or 0
 
 
 def _per_execution(summary: ProfileSummary, name: str) -> ProfileSummary:
@@ -147,7 +152,7 @@ def _per_execution(summary: ProfileSummary, name: str) -> ProfileSummary:
         PROGRAM,
         summary,
         terms,
-        steps=_program(summary, name).executions,
+        steps=_executions(summary, name),
         devices=1,
         exposed_communication_by_kind=by_kind["exposed_communication"],
         exposed_transfer_by_kind=by_kind["exposed_transfer"],

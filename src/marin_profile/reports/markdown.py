@@ -38,6 +38,7 @@ from marin_profile.reports.markdown_lists import (
     transfers,
 )
 from marin_profile.reports.markdown_memory import memory
+from marin_profile.reports.markdown_programs import programs
 from marin_profile.reports.markdown_time import ledger, steps
 from marin_profile.schema import (
     EPOCH_UTC,
@@ -63,6 +64,7 @@ def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
         ("Steps", steps),
         ("Device time", ledger),
         ("Idle time and the host", host_activity),
+        ("Programs", programs),
         ("Regions", regions),
         ("Top ops", top_ops),
         ("Op families", families),

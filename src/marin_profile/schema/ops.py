@@ -9,17 +9,20 @@ from pydantic import AliasChoices, Field, model_validator
 from marin_profile.base.units import (
     Bytes,
     Count,
+    Devices,
     FlopProxy,
     Flops,
     GigabytesPerSecond,
     Microseconds,
     MicrosecondsPerFlop,
     NamedByKey,
+    Ratio,
     Share,
     ShareOfComputeTime,
     TeraflopsPerSecond,
 )
 from marin_profile.schema.record import Record
+from marin_profile.schema.steps import DurationStats
 
 # The name of the row that sums up the op groups that are not listed.
 REMAINDER = "(remainder)"
@@ -97,14 +100,42 @@ class OpGroup(Record):
     exposed_by_program: dict[str, Microseconds] = {}
 
 
-class Program(Record):
-    """A program, by its name, which no other has; how often it ran, over all devices, and what its
-    ops own (`exposed_duration` in OpGroup). On GPUs executions are as many as most of its kernels,
-    but no more than the host launched."""
+class ProgramOp(Record):
+    """One op of a program over all devices; `exposed_duration` as in OpGroup."""
 
     name: str
-    executions: Count
+    category: str
+    scope: str | None = None
+    count: Count
     exposed_duration: Microseconds
+
+
+class Program(Record):
+    """A program, by name and id, on the `devices` that it ran on: how often, over all of them, and
+    what its ops own (`exposed_duration` as in OpGroup), which is the sum of the four terms and has
+    this share of the time of all devices. On GPUs executions are as many as most of its kernels,
+    but no more than the host launched, and null where programs share the name. Null where the file
+    shows no executions: `call` (one execution on one device, from its first op to its last),
+    `idle_duration` (inside executions), `calls_per_step` on a device, the `share_of_steps` that
+    call it, and `period`, which is null also where it does not repeat. The last row may be
+    "(remainder)"."""
+
+    name: str
+    program_id: str | None = None
+    executions: Count | None = None
+    devices: Devices | None = None
+    exposed_duration: Microseconds
+    share_of_device_time: Share | None = None
+    compute_duration: Microseconds | None = None
+    exposed_communication_duration: Microseconds | None = None
+    exposed_transfer_duration: Microseconds | None = None
+    unattributed_duration: Microseconds | None = None
+    idle_duration: Microseconds | None = None
+    call: DurationStats | None = None
+    period: Microseconds | None = None
+    calls_per_step: Ratio | None = None
+    share_of_steps: Share | None = None
+    top_ops: list[ProgramOp] = []
 
 
 class Region(Record):

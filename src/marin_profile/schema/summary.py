@@ -33,9 +33,9 @@ from marin_profile.schema.text import canonical_json
 
 
 class ProfileSummary(Record):
-    """The whole summary; `list_basis` says for each list which window it covers. `programs`, those
-    whose executions are known, are listed where there is no `step_account`. `memory`, the fullest
-    programs first, is null where the profile holds no plans of XLA's."""
+    """The whole summary; `list_basis` says for each list which window it covers. `programs`: the
+    one whose ops own most first. `memory`, the fullest programs first, is null where the profile
+    holds no plans of XLA's."""
 
     schema_version: str = SCHEMA_VERSION
     generated_at_utc: str = EPOCH_UTC
