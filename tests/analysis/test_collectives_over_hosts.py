@@ -121,7 +121,7 @@ def test_advice_takes_the_wait_for_the_slow_host_off_communication(tmp_path):
     (found,) = [
         one
         for one in summary.optimization_candidates
-        if one.candidate_id in ("straggler", "exposed-communication")
+        if one.candidate_id in ("straggler", "straggler-host", "exposed-communication")
     ]
     assert found.title == "Find out why host-1 arrives late"
     assert found.evidence[0] == f"wait for host-1: {100 * 2 * 791 / window:.1f} % of device time"

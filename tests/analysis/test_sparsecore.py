@@ -82,14 +82,18 @@ def test_idle_sparse_cores_are_in_no_gap_advice_or_average():
 
 def test_the_wait_for_the_sparse_core_comes_first():
     advice = decode(offloaded=True).optimization_candidates
-    assert [one.candidate_id for one in advice] == ["exposed-device-wait", "dominant-op"]
+    assert [one.candidate_id for one in advice] == [
+        "sparse-core-wait",
+        "dominant-region",
+        "missing-scopes",
+    ]
     assert advice[0].title == "Wait less for the sparse core"
     assert advice[0].evidence == [
-        "exposed waits: 36.8 % of device time",
+        "exposed transfers: 36.8 % of device time",
         "sparsecore: 36.8 % exposed, most of it in gather_offload-done",
     ]
     before = decode(offloaded=False).optimization_candidates
-    assert [one.candidate_id for one in before] == ["dominant-op"]
+    assert [one.candidate_id for one in before] == ["dominant-region", "missing-scopes"]
 
 
 def test_transfers_of_a_sparse_core_are_its_own():

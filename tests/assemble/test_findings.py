@@ -8,10 +8,11 @@ import pytest
 
 from builders_xspace import Space, summarize_spaces
 from marin_profile.analysis import advice
-from marin_profile.analysis.advice import Findings, Gaps, TopRegion
+from marin_profile.analysis.advice import Exposed, Findings, Gaps, Late, OpShare
 
 ALL_4 = "replica_groups={{0,1,2,3}}"
 ALL_REDUCE = f"%all-reduce.3 = f32[1024]{{0}} all-reduce(f32[1024]{{0}} %p), {ALL_4}"
+MUL = ("jit(train)", "mlp", "mul")
 AGAIN = "jit(train)/transpose(jvp(mlp))/rematted_computation/dot:"
 
 
@@ -70,20 +71,29 @@ def test_every_figure_by_hand(tmp_path, monkeypatch):
     window = 4 * 3_000
     found = findings_of(tmp_path, monkeypatch, job())
     # In a step three devices wait 100 us; the all-reduce itself takes 40 us on each.
+    on_wire = pytest.approx(3 * 4 * 40 / window)
     assert found == Findings(
-        window="steady",
         basis="device time",
-        exposed_communication=pytest.approx(3 * 4 * 40 / window),
-        exposed_wait=3 * 3 * 100 / window,
-        exposed_varying=0.0,
-        straggler=("host-0 /device:TPU:3", 3 * 3 * 100 / window),
-        worst_collective=("all-reduce", pytest.approx(3 * 4 * 40 / window), 0.0),
-        worst_collective_scope="",
-        host_transfer=3 * 4 * 60 / window,
-        worst_transfer=("host_to_device", 3 * 4 * 60 / window),
-        device_wait=3 * 4 * 20 / window,
-        worst_wait=("on_chip", "copy-done.6", 3 * 4 * 20 / window),
-        idle=3 * 4 * 120 / window,
+        terms={
+            "idle": 3 * 4 * 120 / window,
+            "wait": 3 * 3 * 100 / window,
+            "varying": 0.0,
+            "exposed_communication": on_wire,
+            "exposed_transfer": 3 * 4 * 80 / window,
+            "compute": 3 * (3 * 660 + 760) / window,
+        },
+        device_kind="tpu",
+        compute_by_device=tuple(
+            (f"host-0 /device:TPU:{at}", (760 if at == 3 else 660) / 1_000) for at in range(4)
+        ),
+        late_hosts=None,
+        late_devices=Late(("host-0 /device:TPU:3",), 3 * 3 * 100 / window),
+        # A plain op on the line of compute, of 4 KiB, once a step.
+        collectives=(Exposed("all-reduce", "", on_wire, 0.0, True, 4_096, 1.0),),
+        transfers=(
+            ("host_to_device", "copy-done.5", 3 * 4 * 60 / window),
+            ("on_chip", "copy-done.6", 3 * 4 * 20 / window),
+        ),
         # The file holds no event of the host.
         partly_idle=0.0,
         host_idle=(),
@@ -94,15 +104,35 @@ def test_every_figure_by_hand(tmp_path, monkeypatch):
             before="add.7", share=3 * 4 * 120 / window, longest=4 * 120 / window, count=12
         ),
         # In all of the capture dot.2 takes longer: in the first step 2,300 us on TPU:3.
-        top_region=TopRegion("jit(train)/mlp/mul", "fusion.1", 3 * 4 * 300 / window, None),
+        ops=(
+            OpShare("fusion.1", "jit_train", MUL, pytest.approx(3 * 4 * 300 / window)),
+            OpShare(
+                "dot.2",
+                "jit_train",
+                ("jit(train)", "mlp", "dot"),
+                pytest.approx(3 * (3 * 200 + 300) / window),
+                is_recompute=True,
+            ),
+            OpShare("add.7", "jit_train", (), pytest.approx(3 * 4 * 160 / window)),
+        ),
+        ops_per_step=3.0,
+        op_mean_us=pytest.approx((3 * 660 + 760) / 12),
         long_op=("dot.2", 2, 2_300 / 3_000),
-        recompute=3 * (3 * 200 + 300) / window,
         step_median_us=1_000.0,
         step_mean_us=1_000.0,
         step_p90_us=1_000.0,
         slow_steps=(),
+        steps=4,
         kept_steps=2,
+        is_cut=False,
+        padding=(),
         hlo_attributed=1.0,
+        # All but the all-reduce, the copies and add.7, in all of the capture.
+        scope_attributed=pytest.approx(
+            (4 * 4 * 500 + 4 * 100 + 4 * 2_000) / (4 * 4 * 880 + 4 * 2_000)
+        ),
+        without_hlo=(),
+        window_to_outside=None,
     )
 
 
@@ -127,17 +157,23 @@ def test_without_a_straggler_all_exposed_communication_counts(tmp_path, monkeypa
             gpu.kernel(name, at + 4 + begin, length, stream=f"Stream #{stream}(Kernel)", **ids)
     found = findings_of(tmp_path, monkeypatch, space)
     window = 194
-    assert (found.window, found.straggler, found.exposed_wait) == ("steady", None, 0.0)
-    assert found.exposed_communication == 2 * (10 + 20) / window
-    assert found.worst_collective == ("all-reduce", 2 * 20 / window, 0.0)
+    assert (found.late_hosts, found.late_devices, found.terms["wait"]) == (None, None, 0.0)
+    assert found.terms["exposed_communication"] == 2 * (10 + 20) / window
+    assert [(one.kind, one.share, one.overlapped, one.blocks) for one in found.collectives] == [
+        ("all-reduce", 2 * 20 / window, 0.0, False),
+        ("all-gather", 2 * 10 / window, 2 * 20 / window, False),
+    ]
     # Idle are 20 us before each all-reduce, 4 and 10 before the first and the second gemm.
-    assert found.idle == (2 * 20 + 4 + 10) / window
+    assert found.terms["idle"] == (2 * 20 + 4 + 10) / window
     assert found.most_delayed is not None
     assert found.most_delayed.before == "ncclDevKernel_AllReduce_Sum"
     assert (found.most_delayed.share, found.most_delayed.count) == (2 * 20 / window, 2)
-    assert (found.host_transfer, found.worst_transfer, found.worst_wait) == (0.0, None, None)
-    assert found.top_region == TopRegion("", "gemm", 2 * 40 / window, None)
+    assert (found.terms["exposed_transfer"], found.transfers) == (0.0, ())
+    assert [(one.name, one.share) for one in found.ops] == [
+        ("gemm", pytest.approx(2 * 40 / window))
+    ]
     assert (found.step_median_us, found.step_mean_us, found.kept_steps) == (100.0, 100.0, 1)
+    assert found.without_hlo == ("host-0",)
 
 
 def test_what_the_host_did_while_its_devices_idled(tmp_path, monkeypatch):

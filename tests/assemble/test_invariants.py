@@ -20,8 +20,8 @@ FILE = SourceFile(host="host-0", name="h.xplane.pb", sha256="0123456789abcdef", 
 FACTS = CaptureFacts("a/capture", (FILE,), (), tool_version="1.2", jax_version="")
 
 
-def part() -> HostPart:
-    """Two devices, three steps of 100 us with 60 us of work each, launched in 10 us."""
+def part(devices: int = 2) -> HostPart:
+    """Some devices, three steps of 100 us with 60 us of work each, launched in 10 us."""
     space = Space()
     host = space.host()
     for step in range(3):
@@ -29,7 +29,7 @@ def part() -> HostPart:
         host.marker(step, at, 90)
         host.call("PjitFunction(f)", at, 10)
         host.call("Execute", at + 2, 3, run_id=step)
-        for device in (0, 1):
+        for device in range(devices):
             host.cpu_op("fusion", at + 10, 60, ordinal=device, run_id=step, thread=device)
     return space.analyse(warmup_steps=0)
 
@@ -96,10 +96,31 @@ def test_a_contradiction_is_named_with_what_it_was_found_in(
     assert "h.xplane.pb (0123456789ab); marin-profile 1.2" in str(caught.value)
 
 
-def changed(summary: schema.ProfileSummary, share: float) -> schema.ProfileSummary:
+def changed(
+    summary: schema.ProfileSummary, share: float, term: str = "compute"
+) -> schema.ProfileSummary:
     (one, *rest) = summary.optimization_candidates
-    candidates = [one.model_copy(update={"ceiling_share": share}), *rest]
+    update = {"ceiling_share": share, "ceiling_of": term}
+    candidates = [one.model_copy(update=update), *rest]
     return summary.model_copy(update={"optimization_candidates": candidates})
+
+
+def broken_by(
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[schema.ProfileSummary], schema.ProfileSummary],
+    devices: int,
+) -> set[str]:
+    """Of the last two invariants those that a changed summary does not keep."""
+    found: set[str] = set()
+
+    def check(context, facts, summary) -> None:
+        for name, holds in invariants.INVARIANTS[-2:]:
+            if next(holds(context, change(summary)), ""):
+                found.add(name)
+
+    monkeypatch.setattr(invariants, "check", check)
+    made(part(devices))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -109,10 +130,32 @@ def changed(summary: schema.ProfileSummary, share: float) -> schema.ProfileSumma
         (-0.1, {"shares are within 0 and 1"}),
     ],
 )
-def test_shares(share: float, names: set[str]) -> None:
-    summary = changed(made(part()), share)
-    found = {name for name, holds in invariants.INVARIANTS[-2:] if next(holds(None, summary), "")}
-    assert found == names
+def test_shares(monkeypatch, share: float, names: set[str]) -> None:
+    def change(summary: schema.ProfileSummary) -> schema.ProfileSummary:
+        return changed(summary, share)
+
+    assert broken_by(monkeypatch, change, devices=1) == names
+    # Of devices that share processors only the whole is known.
+    assert broken_by(monkeypatch, change, devices=2) == names
+
+
+@pytest.mark.parametrize(
+    ("term", "most"),
+    [("compute", 0.666), ("idle", 0.333), ("wait", 0.0), ("exposed_transfer", 0.0)],
+)
+def test_advice_claims_no_more_of_a_term_than_there_is(monkeypatch, term: str, most: float) -> None:
+    """Of a steady window of 270 us 180 are work and 90 idle."""
+
+    def alone(share: float) -> Callable[[schema.ProfileSummary], schema.ProfileSummary]:
+        def change(summary: schema.ProfileSummary) -> schema.ProfileSummary:
+            (one, *_) = changed(summary, share, term).optimization_candidates
+            return summary.model_copy(update={"optimization_candidates": [one]})
+
+        return change
+
+    claims = "advice claims no more than there is"
+    assert claims not in broken_by(monkeypatch, alone(most), devices=1)
+    assert claims in broken_by(monkeypatch, alone(most + 0.01), devices=1)
 
 
 def test_a_ledger_that_does_not_sum() -> None:

@@ -27,13 +27,27 @@ from marin_profile.events.classify import (
 )
 from marin_profile.events.replica_groups import Groups, groups_in_text, pairs_in_text
 from marin_profile.events.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
-from marin_profile.events.shapes import shape_signature
+from marin_profile.events.shapes import arrays_in, shape_signature
 from marin_profile.events.timeline import HloInstruction, Int64s, Op, Timeline
 
 
 @dataclass(frozen=True, slots=True)
+class Product:
+    """bits: of an element of the widest operand, 0 where there is no product or its operands are
+    not known; from_narrow: some operand is converted from fewer bits."""
+
+    bits: int = 0
+    from_narrow: bool = False
+
+
+NO_PRODUCT = Product()
+
+
+@dataclass(frozen=True, slots=True)
 class OpFacts:
-    """What is known of one op of the op table. `program_id` and `module` identify its program."""
+    """What is known of one op of the op table. `program_id` and `module` identify its program.
+    in_loop: it stands in the body of a loop, as far as the file shows. product: of what its dot,
+    convolution or library product multiplies, or of what the one in a fusion does."""
 
     name: str
     canonical: str
@@ -52,6 +66,8 @@ class OpFacts:
     replica_groups: Groups
     source_target_pairs: Groups
     has_hlo: bool
+    in_loop: bool = False
+    product: Product = NO_PRODUCT
 
     @property
     def kind(self) -> str:
@@ -94,15 +110,16 @@ def op_facts(timeline: Timeline) -> tuple[OpFacts, ...]:
     line_names = _line_names_by_op(timeline)
     names = {program_id: timeline.hlo_modules.get(program_id, "") for program_id in timeline.hlo}
     programs = registered_programs(timeline.ops, names)
+    looped = {program_id: _in_loops(module) for program_id, module in timeline.hlo.items()}
 
-    def module(op: Op) -> Module:
+    def facts_of(index: int, op: Op) -> OpFacts:
         """Names of modules and of ops repeat: an op is looked up by program and name."""
         program_id = None if op.program_id is None else programs.get((op.module, op.program_id))
-        return {} if program_id is None else timeline.hlo[program_id]
+        module = {} if program_id is None else timeline.hlo[program_id]
+        in_loops = frozenset() if program_id is None else looped[program_id]
+        return _facts(op, module, line_names.get(index), in_loops)
 
-    facts = tuple(
-        _facts(op, module(op), line_names.get(index)) for index, op in enumerate(timeline.ops)
-    )
+    facts = tuple(facts_of(index, op) for index, op in enumerate(timeline.ops))
     return _with_kinds_of_starts(facts)
 
 
@@ -143,7 +160,18 @@ def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
     return names
 
 
-def _facts(op: Op, module: Module, stream: str | None) -> OpFacts:
+def _in_loops(module: Module) -> frozenset[str]:
+    """The instructions of the computations that while loops apply."""
+    return frozenset(
+        name
+        for instruction in module.values()
+        if instruction.opcode == "while"
+        for computation in instruction.called
+        for name in computation.instructions
+    )
+
+
+def _facts(op: Op, module: Module, stream: str | None, looped: frozenset[str]) -> OpFacts:
     instruction = module.get(op.hlo_op or op.name)
     op_class = classify_op(
         op.name if stream is not None else op.hlo_op or op.name,
@@ -179,6 +207,9 @@ def _facts(op: Op, module: Module, stream: str | None) -> OpFacts:
         source_target_pairs=pairs_in_text(op.long_name)
         or (instruction.source_target_pairs if instruction else ()),
         has_hlo=bool(op.hlo_op or op.long_name or op.category),
+        in_loop=(op.hlo_op or op.name) in looped
+        or any("while/body" in hint for hint in _hints(op, instruction)),
+        product=_product(op, instruction, module),
     )
 
 
@@ -194,28 +225,70 @@ def _scope(
     op: Op, instruction: HloInstruction | None, module: Module
 ) -> tuple[tuple[str, ...], str]:
     """A fusion's is that of the product in it, which is what takes the time, not of its root."""
-    hints = [*op.scope_hints, instruction.op_name if instruction else ""]
-    for hint in (*_scopes_of_products(instruction, module), *hints):
+    products = [one.op_name for one in _products_in(instruction, module) if one.op_name]
+    for hint in (*products[:1], *_hints(op, instruction)):
         parsed = parse_scope(hint)
         if parsed:
             return parsed
     return (), OTHER
 
 
-def _scopes_of_products(instruction: HloInstruction | None, module: Module) -> list[str]:
-    """Of the dots and convolutions that a fusion holds, the first."""
+def _hints(op: Op, instruction: HloInstruction | None) -> list[str]:
+    return [*op.scope_hints, instruction.op_name if instruction else ""]
+
+
+def _products_in(instruction: HloInstruction | None, module: Module) -> list[HloInstruction]:
+    """The dots and convolutions that a fusion holds."""
     inner = [
         module.get(name)
         for computation in (instruction.called if instruction else ())
         for name in computation.instructions
     ]
-    return [
-        one.op_name
-        for one in inner
-        if one is not None
-        and one.op_name
-        and (one.contracting is not None or one.convolution is not None)
-    ][:1]
+    return [one for one in inner if one is not None and _is_product(one)]
+
+
+def _is_product(instruction: HloInstruction) -> bool:
+    return instruction.contracting is not None or instruction.convolution is not None
+
+
+_PRODUCT_TEXT = re.compile(r"\s(?:dot|convolution)\((.*)")
+# What hands an operand on as it is, and how far it is followed.
+_HANDS_ON = frozenset({"bitcast", "copy", "reshape", "transpose", "broadcast"})
+_FOLLOWED = 4
+
+
+def _product(op: Op, instruction: HloInstruction | None, module: Module) -> Product:
+    own = [instruction] if instruction is not None and _is_product(instruction) else []
+    products = own or _products_in(instruction, module)
+    if products:
+        # A custom call has a workspace and scales besides its two factors.
+        factors = [_origin(module.get(name), module) for name in products[0].operands[:2]]
+        widths = [_bits(factor.shape) for factor, _ in factors if factor is not None]
+        return Product(max(widths, default=0), any(narrow for _, narrow in factors))
+    if instruction is None:
+        found = _PRODUCT_TEXT.search(op.long_name)
+        return Product(_bits(found.group(1))) if found else NO_PRODUCT
+    return NO_PRODUCT
+
+
+def _origin(operand: HloInstruction | None, module: Module) -> tuple[HloInstruction | None, bool]:
+    """An operand, and whether it is converted from fewer bits."""
+    at = operand
+    for _ in range(_FOLLOWED):
+        if at is None or not at.operands:
+            break
+        source = module.get(at.operands[0])
+        if at.opcode == "convert" and source is not None:
+            return operand, 0 < _bits(source.shape) < _bits(at.shape)
+        if at.opcode not in _HANDS_ON:
+            break
+        at = source
+    return operand, False
+
+
+def _bits(shapes: str) -> int:
+    """Of an element of the widest array."""
+    return max((array.bits or 0 for array in arrays_in(shapes)), default=0)
 
 
 _OPERAND = re.compile(r"%([\w.\-]+)")

@@ -115,7 +115,7 @@ def assemble(
         gap_before_ops=[gap_row(context, gap) for gap in context.gaps],
         hierarchical_regions=regions(context),
         gap_region_contexts=gap_contexts(context),
-        optimization_candidates=advice_section(context, step_time, coverage, late),
+        optimization_candidates=advice_section(context, step_time, coverage, late, profiling),
         device_ledger=device_ledger(context),
         step_account=step_account(context),
         op_groups=op_groups(context),

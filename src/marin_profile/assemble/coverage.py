@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from marin_profile import schema
+from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import CPU, GPU
 from marin_profile.analysis.roofline import op_rate
@@ -136,15 +137,19 @@ def warnings_section(
     return list(dict.fromkeys(notes))
 
 
-def _without_hlo(context: Context) -> list[str]:
+def parts_without_hlo(context: Context) -> list[HostPart]:
     """TPU ops carry opcode and scope themselves; those of other devices need the HLO protos."""
-    without = [
+    return [
         part
         for part in context.parts
         if part.source_format == XPLANE
         and not part.has_hlo
         and any(device.kind in (CPU, GPU) for device in part.devices)
     ]
+
+
+def _without_hlo(context: Context) -> list[str]:
+    without = parts_without_hlo(context)
     if not without:
         return []
     hosts = ", ".join(part.host for part in without) if len(context.parts) > 1 else ""

@@ -8,17 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from marin_profile import schema
 from marin_profile.analysis import advice
+from marin_profile.analysis.collectives.bandwidth import payload_bytes
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.host_account import HostAccount, HostCause
-from marin_profile.analysis.ledger import HOST_KINDS, WAIT_KINDS
 from marin_profile.analysis.ops import OpTotals
-from marin_profile.analysis.roofline import op_rate
+from marin_profile.analysis.planes import CPU, GPU, SPARSECORE, TPU
+from marin_profile.analysis.roofline import Peaks, op_rate
 from marin_profile.assemble.context import Context, us
+from marin_profile.assemble.coverage import is_cut, parts_without_hlo
 from marin_profile.assemble.host import occurrence
-from marin_profile.events.classify import GROUP_COMPUTE
+from marin_profile.events.classify import GROUP_COMPUTE, only_moves
 from marin_profile.events.scopes import COMBINED, RECOMPUTE
 
 _DIGITS = re.compile(r"[0-9]+")
+WIDE_BITS = 32
+HBM = "hbm"
 
 
 def advice_section(
@@ -26,23 +30,32 @@ def advice_section(
     step_time: schema.StepTime,
     coverage: schema.Coverage,
     late: tuple[list[schema.Straggler], list[schema.StragglerHost]],
+    profiling: schema.Profiling | None,
 ) -> list[schema.OptimizationCandidate]:
     """`late`: the devices and the hosts with their verdicts."""
-    return [
-        schema.OptimizationCandidate(
-            candidate_id=candidate.id,
-            title=candidate.title,
-            rationale=candidate.rationale,
-            evidence=[*candidate.evidence],
-            suggestions=[*candidate.suggestions],
-            ceiling_share=candidate.share,
-            ceiling_per_step=(
-                None if step_time.mean_period is None else candidate.share * step_time.mean_period
-            ),
-            certainty=candidate.certainty,
-        )
-        for candidate in advice.candidates(_findings(context, step_time, coverage, late))
-    ]
+    findings = _findings(context, step_time, coverage, late, profiling)
+    return [_candidate(one, step_time.mean_period) for one in advice.candidates(findings)]
+
+
+def _candidate(one: advice.Candidate, mean: float | None) -> schema.OptimizationCandidate:
+    rule, found = one.rule, one.found
+    has_ceiling = one.share is not None
+    return schema.OptimizationCandidate(
+        candidate_id=rule.id,
+        title=found.title,
+        rationale=found.cause,
+        why=found.why,
+        evidence=[*found.evidence],
+        evidence_fields=[*rule.fields],
+        suggestions=[*rule.do],
+        verify=rule.verify,
+        ceiling_share=one.share,
+        ceiling_per_step=None if one.share is None or mean is None else one.share * mean,
+        ceiling_basis=rule.basis if has_ceiling else None,
+        ceiling_of=rule.term if has_ceiling else None,
+        certainty=found.certainty if has_ceiling else None,
+        occurs=found.occurs,
+    )
 
 
 def _findings(
@@ -50,50 +63,40 @@ def _findings(
     step_time: schema.StepTime,
     coverage: schema.Coverage,
     late: tuple[list[schema.Straggler], list[schema.StragglerHost]],
+    profiling: schema.Profiling | None,
 ) -> advice.Findings:
     ledgers = [context.headline(device) for device in context.main_devices]
     window = sum(ledger.end - ledger.start for ledger in ledgers) or 1
-    for_stragglers = _wait_for_stragglers(context, late[0])
-    waits, varying = context.collectives.exposed_wait, context.collectives.exposed_varying
-    exposed = {
-        kind: max(0, value - waits.get(kind, 0) - varying.get(kind, 0))
-        for kind, value in _summed(ledger.exposed_by_kind for ledger in ledgers).items()
+    by_kind = _summed(ledger.exposed_by_kind for ledger in ledgers)
+    of_waits = context.collectives.exposed_wait
+    waits = {kind: min(value, of_waits.get(kind, 0)) for kind, value in by_kind.items()}
+    beyond = context.collectives.exposed_varying
+    varying = {
+        kind: min(value - waits[kind], beyond.get(kind, 0)) for kind, value in by_kind.items()
     }
-    overlapped = _summed(ledger.overlapped_by_kind for ledger in ledgers)
-    transfers = _summed(ledger.transfer_by_kind for ledger in ledgers)
-    host_transfers = {kind: value for kind, value in transfers.items() if kind in HOST_KINDS}
-    worst = _largest(exposed)
-    transfer = _largest(host_transfers)
-    wait = _largest(
-        {kind: value for kind, value in transfers.items() if kind in WAIT_KINDS and value}
-    )
-    computing = [op for op in context.main_ops if op.facts.group == GROUP_COMPUTE]
+    exposed = {kind: value - waits[kind] - varying[kind] for kind, value in by_kind.items()}
+    late_hosts, late_devices = _late(context, late, window)
     gaps = [gap for gap in context.gaps if not gap.is_noise]
     gap = min(gaps, key=lambda gap: (-context.gap_time(gap), gap.payload), default=None)
-    recomputed = [op for op in context.main_ops if op.facts.pass_name == RECOMPUTE]
     period = step_time.period or schema.DurationStats(count=0)
+    ops = [op for op in context.main_ops if op.facts.group == GROUP_COMPUTE]
+    compute = sum(ledger.compute for ledger in ledgers)
     found = advice.Findings(
-        window=context.window,
         basis="device time",
-        exposed_communication=sum(exposed.values()) / window,
-        exposed_wait=sum(waits.values()) / window,
-        exposed_varying=sum(varying.values()) / window,
-        straggler=(
-            (", ".join(names), sum(for_stragglers.values()) / window)
-            if (names := schema.straggler_names(*late))
-            else None
-        ),
-        worst_collective=None
-        if worst is None
-        else (worst[0], worst[1] / window, overlapped.get(worst[0], 0) / window),
-        worst_collective_scope="" if worst is None else _scope_of(context, worst[0]),
-        host_transfer=sum(ledger.host for ledger in ledgers) / window,
-        worst_transfer=None if transfer is None else (transfer[0], transfer[1] / window),
-        device_wait=sum(ledger.waits for ledger in ledgers) / window,
-        worst_wait=None
-        if wait is None
-        else (wait[0], _largest_op(context, wait[0]), wait[1] / window),
-        idle=sum(ledger.idle for ledger in ledgers) / window,
+        terms={
+            advice.IDLE: sum(ledger.idle for ledger in ledgers) / window,
+            advice.WAIT: sum(waits.values()) / window,
+            advice.VARYING: sum(varying.values()) / window,
+            advice.COMMUNICATION: sum(exposed.values()) / window,
+            advice.TRANSFER: sum(ledger.exposed_transfer for ledger in ledgers) / window,
+            advice.COMPUTE: compute / window,
+        },
+        device_kind=context.main_devices[0].kind,
+        compute_by_device=_compute_by_device(context),
+        late_hosts=late_hosts,
+        late_devices=late_devices,
+        collectives=_exposed_collectives(context, exposed, window),
+        transfers=_exposed_transfers(context, window),
         partly_idle=_partly_idle(context),
         host_idle=_host_idle(context),
         launches_per_step=_per_step(context, lambda one: sum(count for _, count in one.launches)),
@@ -107,15 +110,22 @@ def _findings(
             longest=context.gap_longest(gap) / window,
             count=context.gap_count(gap),
         ),
-        top_region=_top_region(context, computing, window),
+        ops=_op_shares(context, ops, compute, window),
+        ops_per_step=_ops_per_step(context, ops),
+        op_mean_us=_mean_op(context, ops),
         long_op=_long_op(context, step_time.long_op, window),
-        recompute=sum(map(context.op_time, recomputed)) / window,
         step_median_us=period.median,
         step_mean_us=step_time.mean_period,
         step_p90_us=period.p90,
         slow_steps=tuple(map(_slow_steps, step_time.outlier_causes)),
+        steps=len(context.steps.steps),
         kept_steps=period.count,
+        is_cut=is_cut(context),
+        padding=_padding(context),
         hlo_attributed=coverage.hlo_attributed_share,
+        scope_attributed=coverage.scope_attributed_share,
+        without_hlo=tuple(part.host for part in parts_without_hlo(context)),
+        window_to_outside=None if profiling is None else profiling.window_to_outside,
     )
     shared = [part.shared for part in context.parts if part.shared is not None]
     if len(shared) < len(context.parts):
@@ -126,52 +136,190 @@ def _findings(
         advice.HostTime(
             compute=sum(one.compute for one in shared) / length,
             communication=sum(one.communication for one in shared) / length,
+            other=sum(one.other for one in shared) / length,
             idle=sum(one.idle for one in shared) / length,
-            ledger_compute=sum(ledger.compute for ledger in ledgers) / window,
-            ledger_communication=sum(ledger.exposed_communication for ledger in ledgers) / window,
+            ledger_compute=compute / window,
+            ledger_communication=sum(by_kind.values()) / window,
         ),
     )
 
 
-def _scope_of(context: Context, kind: str) -> str:
-    """Of the collectives of this kind, the scope that costs most: numbered layers are one ("*");
-    "" for what XLA combined from several."""
-    times: Counter[str] = Counter()
+# --- devices, and who is late ---
+
+
+def _compute_by_device(context: Context) -> tuple[tuple[str, float], ...]:
+    rows = []
+    for part, device in context.devices:
+        ledger = context.headline(device)
+        if device.kind != SPARSECORE and ledger.end > ledger.start:
+            share = ledger.compute / (ledger.end - ledger.start)
+            rows.append((f"{part.host} {device.name}".strip(), share))
+    return tuple(rows)
+
+
+def _late(
+    context: Context,
+    late: tuple[list[schema.Straggler], list[schema.StragglerHost]],
+    window: int,
+) -> tuple[advice.Late | None, advice.Late | None]:
+    """Hosts that stand out, and devices that do: a host with a device that does is not late itself,
+    and no wait is told of both."""
+    names = schema.straggler_names(*late)
+    devices = {(one.host, one.device) for one in late[0] if one.is_straggler}
+    hosts = {one.host for one in late[1] if one.host in names}
+    caused: Counter[bool] = Counter()
+    for at, member in enumerate(context.collectives.members):
+        if (member.host, member.device) in devices:
+            of_all = context.collectives.exposed_wait_caused.values()
+            caused[member.host in hosts] += sum(values[at] for values in of_all)
+    late_hosts = tuple(name for name in names if name in hosts)
+    late_devices = tuple(name for name in names if name not in hosts)
+    return (
+        advice.Late(late_hosts, caused[True] / window) if late_hosts else None,
+        advice.Late(late_devices, caused[False] / window) if late_devices else None,
+    )
+
+
+# --- collectives and transfers ---
+
+HAVE_ASYNC_FORM = frozenset(
+    {"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"}
+)
+
+
+def _exposed_collectives(
+    context: Context, exposed: Mapping[str, int], window: int
+) -> tuple[advice.Exposed, ...]:
+    """What is exposed of a kind belongs to its ops by their self time."""
+    overlapped = _summed(
+        context.headline(device).overlapped_by_kind for device in context.main_devices
+    )
+    groups: dict[tuple[str, str, bool, int | None], list[OpTotals]] = {}
     for op in context.main_ops:
-        if op.facts.kind == kind:
-            combined = COMBINED in op.facts.scope
-            times["" if combined else _DIGITS.sub("*", op.facts.scope_path)] += context.op_time(op)
-    largest = _largest(times)
-    return "" if largest is None else largest[0]
+        if exposed.get(op.facts.kind):
+            key = op.facts.kind, _scope(op), _blocks(op), _payload(op)
+            groups.setdefault(key, []).append(op)
+    whole: Counter[str] = Counter()
+    for (kind, *_), ops in groups.items():
+        whole[kind] += sum(map(context.op_time, ops))
+    rows = [
+        advice.Exposed(
+            kind=kind,
+            scope=scope,
+            share=exposed[kind] * sum(map(context.op_time, ops)) / whole[kind] / window,
+            overlapped=overlapped.get(kind, 0) / window,
+            blocks=blocks,
+            bytes_each=payload,
+            per_step=_ops_per_step(context, ops),
+        )
+        for (kind, scope, blocks, payload), ops in groups.items()
+        if whole[kind]
+    ]
+    return tuple(sorted(_alike(rows), key=lambda row: (-row.share, row.kind, row.scope)))
 
 
-def _top_region(
-    context: Context, computing: Sequence[OpTotals], window: int
-) -> advice.TopRegion | None:
-    """Of what is not recomputed: from the whole to its largest part again and again, as long as
-    that holds most of it; where no part of the program does, the largest op."""
-    ops = [op for op in computing if op.facts.pass_name != RECOMPUTE]
-    top = min(ops, key=lambda op: (-context.op_time(op), op.rank), default=None)
-    if top is None:
+def _alike(rows: Iterable[advice.Exposed]) -> list[advice.Exposed]:
+    """One row for each kind, scope and way to run; but small ones apart."""
+    found: dict[tuple[str, str, bool, bool], advice.Exposed] = {}
+    for row in rows:
+        key = row.kind, row.scope, row.blocks, row.is_small
+        known = found.get(key)
+        found[key] = row if known is None else known.with_(row)
+    return list(found.values())
+
+
+def _scope(op: OpTotals) -> str:
+    """Numbered layers are one ("*"); "" for what XLA combined from several."""
+    if COMBINED in op.facts.scope:
+        return ""
+    return _DIGITS.sub("*", op.facts.scope_path)
+
+
+def _blocks(op: OpTotals) -> bool:
+    """A plain op where nothing else can run; a GPU's kernel is plain if its HLO op is."""
+    facts = op.facts
+    if facts.kind not in HAVE_ASYNC_FORM:
+        return False
+    if op.device_kind == TPU:
+        return not facts.op_class.role
+    starts_or_ends = "-start" in facts.hlo_op or "-done" in facts.hlo_op
+    return op.device_kind == GPU and bool(facts.hlo_op) and not starts_or_ends
+
+
+def _payload(op: OpTotals) -> int | None:
+    groups = op.facts.replica_groups
+    return payload_bytes(op.facts, len(groups[0]) if groups else None)
+
+
+def _exposed_transfers(context: Context, window: int) -> tuple[tuple[str, str, float], ...]:
+    exposed = _summed(context.headline(device).transfer_by_kind for device in context.main_devices)
+    rows = [
+        (kind, _largest_op(context, kind), value / window)
+        for kind, value in exposed.items()
+        if value
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row[2], row[0])))
+
+
+# --- ops ---
+
+
+def _op_shares(
+    context: Context, ops: Sequence[OpTotals], compute: int, window: int
+) -> tuple[advice.OpShare, ...]:
+    """Self times of ops that run at once may sum to more than the compute that there is: they then
+    count by so much less."""
+    times = [context.op_time(op) for op in ops]
+    scale = 1 / max(window, window * sum(times) / compute) if compute else 0.0
+    shares = [
+        _op_share(op, time * scale, context.peaks)
+        for op, time in zip(ops, times, strict=True)
+        if time
+    ]
+    return tuple(sorted(shares, key=lambda op: (-op.share, op.name, op.module)))
+
+
+def _op_share(op: OpTotals, share: float, peaks: Peaks) -> advice.OpShare:
+    facts = op.facts
+    rate = op_rate(op, peaks)
+    # A CPU's narrow products are no faster.
+    is_wide = facts.product.bits >= WIDE_BITS and op.device_kind != CPU
+    at_flops = _part(rate.tflops, peaks.teraflops, share)
+    # Narrower operands are half as many bytes.
+    at_bytes = _part(rate.gbps, peaks.hbm_gigabytes, share / 2 if is_wide else share)
+    least = None if at_flops is None or at_bytes is None else max(at_flops, at_bytes)
+    return advice.OpShare(
+        name=facts.name,
+        module=op.module,
+        scope=facts.scope,
+        share=share,
+        least=least,
+        least_compute=None if least is None else at_flops,
+        bound_by=rate.bound_by,
+        is_recompute=facts.pass_name == RECOMPUTE,
+        is_copy=only_moves(facts.hlo_op or facts.name, facts.hlo_category),
+        in_loop=facts.in_loop,
+        is_product=bool(facts.product.bits) or facts.hlo_category == "convolution fusion",
+        is_wide=is_wide,
+        from_narrow=facts.product.from_narrow,
+    )
+
+
+def _part(rate: float | None, peak: float | None, share: float) -> float | None:
+    """Of a share, the part that is left at the peak."""
+    return None if rate is None or not peak else share * rate / peak
+
+
+def _ops_per_step(context: Context, ops: Sequence[OpTotals]) -> float | None:
+    """Executions on one device; None without whole periods."""
+    if not context.in_periods:
         return None
-    path: tuple[str, ...] = ()
-    held = sum(map(context.op_time, ops))
-    while True:
-        parts: Counter[str] = Counter()
-        for op in ops:
-            if len(op.facts.scope) > len(path):
-                parts[op.facts.scope[len(path)]] += context.op_time(op)
-        largest = _largest(parts)
-        if largest is None or largest[1] < advice.MOST_OF_REGION * held:
-            break
-        path, held = (*path, largest[0]), largest[1]
-        ops = [op for op in ops if op.facts.scope[: len(path)] == path]
-    if len(path) < 2:
-        path, held = (), context.op_time(top)
-    else:
-        top = min(ops, key=lambda op: (-context.op_time(op), op.rank))
-    bound_by = op_rate(top, context.peaks).bound_by
-    return advice.TopRegion("/".join(path), top.facts.name, held / window, bound_by)
+    return sum(op.period_count for op in ops) / (context.periods * len(context.main_devices))
+
+
+def _mean_op(context: Context, ops: Sequence[OpTotals]) -> float | None:
+    count = sum(op.steady_count if context.steady else op.count for op in ops)
+    return us(sum(map(context.op_time, ops))) / count if count else None
 
 
 def _long_op(
@@ -181,6 +329,23 @@ def _long_op(
         return None
     each = us(window) / len(context.main_devices)
     return long_op.name, long_op.steps, min(1.0, long_op.duration / each)
+
+
+def _padding(context: Context) -> tuple[advice.Padding, ...]:
+    """In the devices' main memory; what a small program pads is nothing beside the fullest."""
+    rows = [row for part in context.parts for row in part.memory or () if row.space == HBM]
+    fullest = max((row.peak for row in rows), default=0)
+    padded = {
+        row.program_id: advice.Padding(
+            row.module or str(row.program_id), row.space, row.padding / fullest
+        )
+        for row in rows
+        if row.padding
+    }
+    return tuple(sorted(padded.values(), key=lambda one: (-one.share, one.program)))
+
+
+# --- hosts ---
 
 
 def _accounts(context: Context) -> list[tuple[HostPart, HostAccount]]:
@@ -245,16 +410,6 @@ def _largest_op(context: Context, kind: str) -> str:
     return min(ops, key=lambda op: (-context.op_time(op), op.rank)).facts.name
 
 
-def _wait_for_stragglers(context: Context, devices: list[schema.Straggler]) -> dict[str, int]:
-    """The exposed wait that stragglers cause, per kind of collective."""
-    late = {(one.host, one.device) for one in devices if one.is_straggler}
-    is_late = [(one.host, one.device) in late for one in context.collectives.members]
-    return {
-        kind: sum(value for value, counts in zip(caused, is_late, strict=True) if counts)
-        for kind, caused in context.collectives.exposed_wait_caused.items()
-    }
-
-
 def _slow_steps(cause: schema.OutlierCause) -> advice.CauseOfSlowSteps:
     kind = (cause.cause or "cause not known").replace("_", " ")
     name = f" {cause.cause_name}" if cause.cause_name else ""
@@ -274,10 +429,3 @@ def _summed(maps: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for values in maps:
         total.update(values)
     return dict(total)
-
-
-def _largest(values: Mapping[str, int]) -> tuple[str, int] | None:
-    if not values:
-        return None
-    name = min(values, key=lambda kind: (-values[kind], kind))
-    return name, values[name]

@@ -16,6 +16,7 @@ from typing import Any, get_args, get_type_hints
 from pydantic import BaseModel
 
 from marin_profile import schema
+from marin_profile.analysis import advice
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.assemble.context import CaptureFacts, Context
 from marin_profile.base.errors import InternalError
@@ -73,9 +74,30 @@ def steps_are_inside_their_series(
 def advice_claims_no_more_than_there_is(
     context: Context, summary: schema.ProfileSummary
 ) -> Iterator[str]:
-    claimed = sum(one.ceiling_share or 0.0 for one in summary.optimization_candidates)
-    if claimed > 1.0 + ROUNDING:
-        yield f"advice claims {claimed} of device time"
+    """Of all of the time, hence of the mean step; and of every term of device time. Where devices
+    share processors, claims are of the time of their hosts, which has other terms."""
+    whole = sum(one.ceiling_share or 0.0 for one in summary.optimization_candidates)
+    if whole > 1.0 + ROUNDING:
+        yield f"advice claims {whole} of the time"
+    if all(part.shared is not None for part in context.parts):
+        return
+    ledgers = [context.headline(device) for device in context.main_devices]
+    window = sum(ledger.end - ledger.start for ledger in ledgers)
+    there = {
+        advice.IDLE: sum(ledger.idle for ledger in ledgers),
+        advice.COMMUNICATION: sum(ledger.exposed_communication for ledger in ledgers),
+        advice.TRANSFER: sum(ledger.exposed_transfer for ledger in ledgers),
+        advice.COMPUTE: sum(ledger.compute for ledger in ledgers),
+    }
+    claimed = dict.fromkeys(there, 0.0)
+    for one in summary.optimization_candidates:
+        if one.ceiling_share is not None and one.ceiling_of is not None:
+            # Waits for the last, and what varies, are parts of exposed communication.
+            is_part = one.ceiling_of in (advice.WAIT, advice.VARYING)
+            claimed[advice.COMMUNICATION if is_part else one.ceiling_of] += one.ceiling_share
+    for term, share in claimed.items():
+        if share * window > there[term] + ROUNDING * window:
+            yield f"advice claims {share} of device time of {term}: {there[term]} of {window} ps"
 
 
 def what_is_alive_sums_to_the_peak(

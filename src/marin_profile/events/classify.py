@@ -371,6 +371,20 @@ def is_bookkeeping(name: str) -> bool:
     return canonical_name(name) in BOOKKEEPING
 
 
+DATA_FORMATTING = "data formatting"
+_MOVES = frozenset({"copy", "transpose", "reshape", "pad"})
+_MAY_STAND_BESIDE = frozenset({"bitcast", "fusion", "input", "loop", "wrapped"})
+
+
+@cache
+def only_moves(name: str, category: str) -> bool:
+    """Whether a compute op changes layout, order or padding alone. XLA names a fusion after what is
+    in it."""
+    words = set(_stem(name).split("-"))
+    named = bool(words & _MOVES) and words <= _MOVES | _MAY_STAND_BESIDE
+    return category == DATA_FORMATTING or named
+
+
 @cache
 def family(name: str, scope: str, kind: str, category: str) -> str:
     """The semantic family: what part of a model's work an op is."""
@@ -393,7 +407,7 @@ def family(name: str, scope: str, kind: str, category: str) -> str:
         if pattern.search(name) or pattern.search(scope):
             return title
     stem = _stem(name)
-    if category == "data formatting" or stem in ("copy", "transpose", "reshape", "bitcast", "pad"):
+    if category == DATA_FORMATTING or stem in ("copy", "transpose", "reshape", "bitcast", "pad"):
         return "copy"
     if "convert" in stem.split("-") and "fusion" not in stem.split("-"):
         return "convert"

@@ -1,4 +1,5 @@
-"""What a host event is, by its name: compiling, launching, copying, a frame, or named by people.
+"""What a host event is, by its name: compiling, launching, copying, a frame, or named by people;
+and what people who named it meant.
 
 Contract: names are those that JAX, PJRT, XLA and libtpu give (JAX 0.4 to 0.10). What none of the
 patterns knows is NAMED: an annotation of the program's own, which is how people know it.
@@ -55,6 +56,36 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
 )
+# What work a name speaks of, by its words; the first that has one counts.
+SAVES: Final = "save"
+EVALUATES: Final = "evaluate"
+LOGS: Final = "log"
+LOADS: Final = "load"
+_PURPOSES: tuple[tuple[str, frozenset[str]], ...] = (
+    (
+        SAVES,
+        frozenset({"save", "saves", "saving", "checkpoint", "checkpoints", "checkpointer"})
+        | {"checkpointing", "ckpt", "serialize", "serialization"},
+    ),
+    (
+        EVALUATES,
+        frozenset({"eval", "evals", "evaluate", "evaluation", "evaluator", "valid", "validate"})
+        | {"validation"},
+    ),
+    (
+        LOGS,
+        frozenset({"log", "logs", "logger", "logging", "metric", "metrics", "report", "tracker"})
+        | {"wandb", "tensorboard"},
+    ),
+    (
+        LOADS,
+        frozenset({"load", "loads", "loader", "loading", "dataloader", "batch", "batches", "data"})
+        | {"dataset", "datasets", "input", "inputs", "fetch", "prefetch", "next", "iter"}
+        | {"iterator", "token", "tokens", "tokenize", "tokenizer"},
+    ),
+)
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
 _PROGRAM = re.compile(r"P?jitFunction\((.*)\)$", re.IGNORECASE)
 
 
@@ -67,3 +98,9 @@ def launched_function(name: str) -> str | None:
     """ "PjitFunction(train_step)" -> "train_step"."""
     found = _PROGRAM.match(name)
     return found.group(1) if found else None
+
+
+def purpose_of(name: str) -> str:
+    """SAVES, EVALUATES, LOGS, LOADS, or "" for anything else: "DataLoader.next" -> LOADS."""
+    words = {word.lower() for word in _WORDS.findall(name)}
+    return next((purpose for purpose, known in _PURPOSES if words & known), "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from marin_profile.base.units import Microseconds, Share
 from marin_profile.facts.device_time import NOT_STATED, headline_window
 from marin_profile.facts.rows import Row
@@ -15,11 +17,17 @@ class CandidateRow(Row, frozen=True, kw_only=True):
     candidate_id: str
     title: str
     rationale: str
+    why: str | None = None
     evidence: list[str]
+    evidence_fields: list[str] = field(default_factory=list)
     suggestions: list[str]
+    verify: str | None = None
     ceiling_per_step: Microseconds | None = None
     ceiling_share: Share | None = None
+    ceiling_basis: str | None = None
+    ceiling_of: str | None = None
     certainty: str | None = None
+    occurs: str | None = None
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer:

@@ -88,11 +88,16 @@ def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
 def _first(summary: ProfileSummary) -> list[str]:
     """What to try first, in a line each."""
     rows = [
-        f"{at}. {prose(one.title, 200)}: {_saves(one)}{prose(one.evidence[-1], 200)}"
+        f"{at}. {prose(one.title, 200)}: {_saves(one)}{prose(_why(one), 200)}"
         for at, one in enumerate(summary.optimization_candidates[:FIRST], 1)
-        if one.evidence
+        if _why(one)
     ]
     return ["What to try first, and what it saves:", "", *rows, ""] if rows else []
+
+
+def _why(one: OptimizationCandidate) -> str:
+    """Summaries of older tools do not say which line of the evidence to show."""
+    return one.why or next(iter(one.evidence), "")
 
 
 def _saves(one: OptimizationCandidate) -> str:
@@ -107,7 +112,8 @@ def _ceiling(one: OptimizationCandidate) -> str:
     saved = f"{share(one.ceiling_share)} of device time"
     if one.ceiling_per_step is not None:
         saved = f"{duration(one.ceiling_per_step)} a step ({share(one.ceiling_share)})"
-    return saved if one.certainty == "known" else f"at most {saved}"
+    bound = saved if one.certainty == "known" else f"at most {saved}"
+    return f"{bound}, one-off" if one.occurs == "one-off" else bound
 
 
 def _run(summary: ProfileSummary, top_k: int) -> list[str]:
@@ -293,6 +299,8 @@ def _advice(summary: ProfileSummary, top_k: int) -> list[str]:
         for title, items in (("Evidence", one.evidence), ("Suggestions", one.suggestions)):
             if items:
                 lines += ["", f"{title}:", "", *(f"- {prose(item)}" for item in items)]
+        if one.verify:
+            lines += ["", f"Afterwards: {prose(one.verify)}."]
     total = len(summary.optimization_candidates)
     return lines + left_out(total, min(total, top_k), "finding")
 

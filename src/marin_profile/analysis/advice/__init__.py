@@ -1,91 +1,104 @@
 """What to try next: rules over a capture's figures, each with what it can save at most.
 
 Contract
-* A rule takes a Findings record and returns its candidates; it says nothing below its threshold.
-* No time belongs to two candidates: shares are terms of the ledger, idle time is split by cause,
-  and what two rules could both claim goes to the earlier one in RULES. They never sum to more than
-  1.
-* The largest share stands first, ties by id; a share that is only a bound counts half, for nobody
-  saves all of it. Waits that nobody causes come last: what is uneven by chance, or because devices
-  share a processor, is no advice before a cause that is seen.
+* A rule takes a Findings record and yields what it found; it says nothing below its threshold.
+* No time belongs to two candidates: each claims a part of one term of device time, and no more of
+  it than earlier rules in RULES left. They never sum to more than there is of any term.
+* First stands what changes the reading of everything, without a ceiling. Then the largest share,
+  ties by rule; a share that is only a bound counts half, for nobody saves all of it. Waits that
+  nobody causes come behind causes that are seen: what is uneven by chance, or because devices
+  share a processor, is no advice before them. Last stands what saves no time itself.
 * Text holds no number that the evidence does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-
 from marin_profile.analysis.advice import capture, communication, host, ops, steps, transfers
 from marin_profile.analysis.advice.model import (
-    AT_MOST,
+    COMMUNICATION,
+    COMPUTE,
+    IDLE,
     KNOWN,
+    TERMS,
+    TRANSFER,
+    VARYING,
+    WAIT,
     Candidate,
     CauseOfSlowSteps,
+    Exposed,
     Findings,
+    Found,
     Gaps,
     HostIdle,
     HostTime,
-    TopRegion,
+    Late,
+    OpShare,
+    Padding,
+    Rule,
     on_shared_processors,
 )
 
-# A region goes on in its largest part while that holds at least this much of it.
-MOST_OF_REGION = 0.4
-
-Rule = Callable[[Findings], Iterable[Candidate]]
-
+# In the order in which they claim.
 RULES: tuple[Rule, ...] = (
-    host.causes_of_idle_time,
-    host.many_reads,
-    steps.uneven,
-    communication.straggler,
-    communication.exposed,
-    communication.uneven_arrival,
-    communication.varying,
-    transfers.with_host,
-    transfers.waits,
-    host.idle,
-    host.gaps,
-    host.between_ops,
-    ops.top_region,
-    ops.recompute,
-    host.uneven_work,
-    capture.attribution,
+    *capture.READING,
+    *host.NAMED_CAUSES,
+    *communication.WAITED_FOR,
+    *communication.ON_THE_WIRE,
+    *communication.UNEVEN_WORK,
+    *transfers.RULES,
+    *host.UNNAMED,
+    *steps.RULES,
+    *ops.RULES,
+    host.APART,
+    steps.UNEVEN,
+    *capture.LACKS,
 )
+
+# Of device time: what earlier rules leave below this is not worth an advice.
+LEAST_LEFT = 0.001
 
 
 def candidates(findings: Findings) -> list[Candidate]:
-    left = 1.0
-    found: list[Candidate] = []
+    left = dict(findings.terms)
+    made: list[Candidate] = []
     for rule in RULES:
-        for candidate in rule(findings):
-            share = max(0.0, min(candidate.share, left))
-            left -= share
-            found.append(replace(candidate, share=share))
-    return sorted(
-        found, key=lambda one: (one.id in LAST, -one.share * WEIGHT[one.certainty], one.id)
-    )
+        for found in rule.find(findings):
+            if rule.term is None or found.share is None:
+                made.append(Candidate(rule, found, None))
+                continue
+            share = max(0.0, min(found.share, left[rule.term]))
+            if share >= LEAST_LEFT:
+                left[rule.term] -= share
+                made.append(Candidate(rule, found, share))
+    return sorted(made, key=_rank)
 
 
-WEIGHT = {KNOWN: 1.0, AT_MOST: 0.5}
-LAST = (
-    communication.UNEVEN_ARRIVAL,
-    communication.VARYING,
-    host.UNEVEN_WORK,
-    capture.LOW_ATTRIBUTION,
-)
+def _rank(one: Candidate) -> tuple[int, float, str]:
+    weight = 1.0 if one.found.certainty == KNOWN else 0.5
+    return one.rule.place, -weight * (one.share or 0.0), one.rule.id
+
 
 __all__ = [
-    "MOST_OF_REGION",
+    "COMMUNICATION",
+    "COMPUTE",
+    "IDLE",
     "RULES",
+    "TERMS",
+    "TRANSFER",
+    "VARYING",
+    "WAIT",
     "Candidate",
     "CauseOfSlowSteps",
+    "Exposed",
     "Findings",
+    "Found",
     "Gaps",
     "HostIdle",
     "HostTime",
-    "TopRegion",
+    "Late",
+    "OpShare",
+    "Padding",
+    "Rule",
     "candidates",
     "on_shared_processors",
 ]

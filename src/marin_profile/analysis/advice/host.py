@@ -2,54 +2,59 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from marin_profile.analysis.advice.model import (
-    AT_MOST,
+    IDLE,
     KNOWN,
-    Candidate,
+    ONE_OFF,
+    RECURRING,
+    UNCAUSED,
     Findings,
+    Found,
     Gaps,
     HostIdle,
+    Occurrence,
+    Rule,
     percent,
 )
 from marin_profile.analysis.host_account import ON_DEVICE, UNTRACED
+from marin_profile.analysis.planes import GPU
 from marin_profile.base.text import plural
 from marin_profile.events.host_events import (
     COMPILE,
     DISPATCH,
+    EVALUATES,
     FRAME,
+    LOADS,
+    LOGS,
     NAMED,
     READ,
+    SAVES,
     WAIT,
     WRITE,
+    purpose_of,
 )
 
 HOST_CAUSE = 0.05
 MANY_READS = 20  # a step
 MANY_LAUNCHES = 5  # a step
 MOST_OF_TIME = 0.5
-IDLE = 0.20
+MANY_KERNELS = 100  # a step
+SMALL_KERNEL_US = 20
+LEFT_IDLE = 0.20
 GAP_BEFORE_OP = 0.05
 BETWEEN_OPS = 0.10
 MOST_NAMED = 8
 
-UNEVEN_WORK = "devices-idle-apart"
-READ_LESS = (
-    "Keep metrics on the devices, and read them together every so many steps.",
-    "Read the values of the step before (jax.Array is asynchronous until it is read).",
-)
-
-_LOADS = re.compile(r"load|batch|data|input|fetch|next|iter|token", re.IGNORECASE)
-_SAVES = re.compile(r"save|checkpoint|ckpt", re.IGNORECASE)
-_EVALUATES = re.compile(r"eval|valid|metric|log", re.IGNORECASE)
+# --- causes that the host's account names: each belongs to one rule ---
 
 
 def causes_named(f: Findings) -> list[HostIdle]:
     """The causes of idle time that have an advice of their own."""
     # While the host waits for idle devices, it is not what they wait for.
-    kinds = (ON_DEVICE, WAIT, READ, DISPATCH) if _reads_much(f) else (ON_DEVICE, WAIT)
+    kinds = [ON_DEVICE, WAIT]
+    kinds += [READ, DISPATCH] if _reads_much(f) else [DISPATCH] if _has_small_kernels(f) else []
     return [one for one in f.host_idle if one.kind not in kinds and one.share >= HOST_CAUSE]
 
 
@@ -57,42 +62,69 @@ def _reads_much(f: Findings) -> bool:
     return f.reads_per_step is not None and f.reads_per_step >= MANY_READS
 
 
-def many_reads(f: Findings) -> Iterator[Candidate]:
-    """Each read waits for the devices, and they for the launches that come after it."""
-    if not _reads_much(f):
-        return
-    held_up = [one for one in f.host_idle if one.kind in (READ, DISPATCH, WAIT)]
-    share = sum(one.share for one in held_up) + f.partly_idle
-    if share < HOST_CAUSE:
-        return
-    yield Candidate(
-        "device-reads",
-        "Read values from the devices less often",
-        "Every read waits until its value is there, so that nothing is launched ahead.",
-        (
-            f"reads of device values: {f.reads_per_step:.1f} a step",
-            f"idle in reads and launches, and of single devices: {percent(share)} of {f.basis}",
-        ),
-        READ_LESS,
-        share,
-        AT_MOST,
+def _has_small_kernels(f: Findings) -> bool:
+    """Launched by few programs: it is not Python that launches too much."""
+    return (
+        f.device_kind == GPU
+        and f.ops_per_step is not None
+        and f.op_mean_us is not None
+        and f.ops_per_step >= MANY_KERNELS
+        and f.op_mean_us <= SMALL_KERNEL_US
+        and not (f.launches_per_step is not None and f.launches_per_step >= MANY_LAUNCHES)
     )
 
 
-def causes_of_idle_time(f: Findings) -> Iterator[Candidate]:
-    for cause in causes_named(f):
-        identity, title, rationale, suggestions = _WORDS[cause.kind](cause, f)
-        evidence = [f"all devices of a host idle meanwhile: {percent(cause.share)} of {f.basis}"]
-        evidence += _occurrence(cause)
-        if cause.kind == DISPATCH and f.launches_per_step is not None:
-            evidence.append(f"launches from Python: {f.launches_per_step:.1f} a step")
-            if f.most_launched:
-                evidence.append(f"most often: {', '.join(f.most_launched)}")
-        if cause.kind == READ and f.reads_per_step is not None:
-            evidence.append(f"reads of device values: {f.reads_per_step:.1f} a step")
-        yield Candidate(
-            identity, title, rationale, tuple(evidence), suggestions, cause.share, KNOWN
-        )
+def _launches_much(cause: HostIdle, f: Findings) -> bool:
+    """Also where a step is little more than its launches."""
+    if f.launches_per_step is None:
+        return cause.count >= MANY_LAUNCHES
+    several = cause.share >= MOST_OF_TIME and f.launches_per_step >= 2
+    return several or f.launches_per_step >= MANY_LAUNCHES
+
+
+Condition = Callable[[HostIdle, Findings], bool]
+
+
+def _purpose(*wanted: str) -> Condition:
+    return lambda cause, f: cause.kind in (NAMED, FRAME) and purpose_of(cause.name) in wanted
+
+
+def _kind(kind: str) -> Condition:
+    return lambda cause, f: cause.kind == kind
+
+
+def _rule_of(meets: Condition, words: Callable[[HostIdle], tuple[str, str]]) -> Finder:
+    """A finding for each cause that meets the condition. words: its title and its cause."""
+
+    def find(f: Findings) -> Iterator[Found]:
+        for cause in causes_named(f):
+            if meets(cause, f):
+                title, why = words(cause)
+                yield Found(
+                    title, why, _evidence(cause, f), cause.share, KNOWN, occurs=_occurs(cause)
+                )
+
+    return find
+
+
+Finder = Callable[[Findings], Iterator[Found]]
+
+
+def _occurs(cause: HostIdle) -> Occurrence | None:
+    """None where the account has no steps to tell."""
+    return None if not cause.periods else ONE_OFF if cause.is_one_off else RECURRING
+
+
+def _evidence(cause: HostIdle, f: Findings) -> tuple[str, ...]:
+    evidence = [f"all devices of a host idle meanwhile: {percent(cause.share)} of {f.basis}"]
+    evidence += _occurrence(cause)
+    if cause.kind == DISPATCH and f.launches_per_step is not None:
+        evidence.append(f"launches from Python: {f.launches_per_step:.1f} a step")
+        if f.most_launched:
+            evidence.append(f"most often: {', '.join(f.most_launched)}")
+    if cause.kind == READ and f.reads_per_step is not None:
+        evidence.append(f"reads of device values: {f.reads_per_step:.1f} a step")
+    return tuple(evidence)
 
 
 def _occurrence(cause: HostIdle) -> list[str]:
@@ -107,231 +139,427 @@ def _occurrence(cause: HostIdle) -> list[str]:
     return [f"{where}, {often}" if often else where]
 
 
-Words = tuple[str, str, str, tuple[str, ...]]
+def _named(cause: HostIdle) -> str:
+    return cause.name.lstrip("$")
 
 
-def _compile(cause: HostIdle, f: Findings) -> Words:
-    return (
-        "compile-in-window",
+_IN_EVENT = "The host is in this event while all of its devices have nothing to run."
+_PLACES = {"inside": " inside the step markers", "between": " between the step markers"}
+
+compiles = _rule_of(
+    _kind(COMPILE),
+    lambda cause: (
         f"Compile {cause.name or 'programs'} before the loop, once",
         "The host traced, lowered and compiled a program while the devices had nothing to run.",
-        (
-            "Keep shapes, dtypes and static arguments the same in every step: pad or bucket what "
-            "varies.",
-            "If it only compiles in the first steps, capture later.",
-        ),
-    )
-
-
-def _event(cause: HostIdle, f: Findings) -> Words:
-    suggestions: tuple[str, ...]
-    if _SAVES.search(cause.name):
-        suggestions = (
-            "Save in the background (asynchronous checkpointing), or less often.",
-            "Copy to host memory first, and write while the next steps run.",
-        )
-    elif _LOADS.search(cause.name):
-        suggestions = (
-            "Prepare batches ahead, in another thread or process, and keep some on the devices.",
-            "Cache or simplify what is done for each batch.",
-        )
-    elif _EVALUATES.search(cause.name):
-        suggestions = ("Do it less often, on fewer batches, or in a job of its own.",)
-    else:
-        suggestions = ("Shorten it, or move it off the thread that launches the steps.",)
-    return (
-        "host-event",
-        f"Wait less for {cause.name}",
-        "The host is in this event while all of its devices have nothing to run.",
-        suggestions,
-    )
-
-
-def _frame(cause: HostIdle, f: Findings) -> Words:
-    identity, _, rationale, _ = _event(cause, f)
-    return (
-        identity,
-        f"Wait less for {cause.name.lstrip('$')}",
-        rationale,
-        ("Shorten it, or move it off the thread that launches the steps.",),
-    )
-
-
-def _untraced(cause: HostIdle, f: Findings) -> Words:
-    where = {"inside": " inside the step markers", "between": " between the step markers"}
-    return (
-        "untraced-python",
-        f"Find the Python code{where.get(cause.place, '')} that keeps the devices waiting",
+    ),
+)
+loads = _rule_of(_purpose(LOADS), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT))
+saves = _rule_of(_purpose(SAVES), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT))
+evaluates = _rule_of(
+    _purpose(EVALUATES), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT)
+)
+logs = _rule_of(_purpose(LOGS), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT))
+events = _rule_of(_purpose(""), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT))
+untraced = _rule_of(
+    _kind(UNTRACED),
+    lambda cause: (
+        f"Find the Python code{_PLACES.get(cause.place, '')} that keeps the devices waiting",
         "The host's main thread is outside any recorded event: in Python, or waiting for data.",
-        (
-            "Name its parts with jax.profiler.TraceAnnotation, or capture a few steps with the "
-            "Python tracer on, and look at them by name.",
-            "Usual causes: the data loader, logging, .item() and what follows it, callbacks.",
-        ),
-    )
-
-
-def _launches_much(cause: HostIdle, f: Findings) -> bool:
-    """Also where a step is little more than its launches."""
-    if f.launches_per_step is None:
-        return cause.count >= MANY_LAUNCHES
-    several = cause.share >= MOST_OF_TIME and f.launches_per_step >= 2
-    return several or f.launches_per_step >= MANY_LAUNCHES
-
-
-def _dispatch(cause: HostIdle, f: Findings) -> Words:
-    if _launches_much(cause, f):
-        return (
-            "dispatch-bound",
-            "Launch fewer, larger programs",
-            "The devices finish what is launched before the host has launched the next program.",
-            (
-                "Put the eager operations of a step into one jitted function.",
-                "Run several steps in one program (lax.scan), and do not wait between steps.",
-            ),
-        )
-    return (
-        "dispatch-late",
+    ),
+)
+many_launches = _rule_of(
+    lambda cause, f: cause.kind == DISPATCH and _launches_much(cause, f),
+    lambda cause: (
+        "Launch fewer, larger programs",
+        "The devices finish what is launched before the host has launched the next program.",
+    ),
+)
+late_launches = _rule_of(
+    lambda cause, f: cause.kind == DISPATCH and not _launches_much(cause, f),
+    lambda cause: (
         "Launch the next step before the last one ends",
         "The devices wait while the host launches: it begins only when they have nothing to run.",
-        (
-            "Do not wait for results in every step (block_until_ready, .item(), logging).",
-            "Keep arguments on the devices: copying or sharding them anew makes launches slow.",
-        ),
-    )
-
-
-def _read(cause: HostIdle, f: Findings) -> Words:
-    return (
-        "device-reads",
+    ),
+)
+reads = _rule_of(
+    _kind(READ),
+    lambda cause: (
         "Read values from the devices less often",
         "The host waits for values of the devices, which have nothing to run meanwhile.",
-        READ_LESS,
-    )
-
-
-def _write(cause: HostIdle, f: Findings) -> Words:
-    return (
-        "device-writes",
+    ),
+)
+writes = _rule_of(
+    _kind(WRITE),
+    lambda cause: (
         "Put batches on the devices ahead of time",
         "The host copies values to the devices while they have nothing to run.",
-        ("Call jax.device_put for the next batch while the step runs (double buffering).",),
+    ),
+)
+
+
+def many_reads(f: Findings) -> Iterator[Found]:
+    """Each read waits for the devices, and they for the launches that come after it."""
+    if not _reads_much(f):
+        yield from reads(f)
+        return
+    held_up = [one for one in f.host_idle if one.kind in (READ, DISPATCH, WAIT)]
+    share = sum(one.share for one in held_up) + f.partly_idle
+    if share < HOST_CAUSE:
+        return
+    often = f"reads of device values: {f.reads_per_step:.1f} a step"
+    yield Found(
+        "Read values from the devices less often",
+        "Every read waits until its value is there, so that nothing is launched ahead.",
+        (
+            often,
+            f"idle in reads and launches, and of single devices: {percent(share)} of {f.basis}",
+        ),
+        share,
+        line=often,
     )
 
 
-_WORDS = {
-    COMPILE: _compile,
-    NAMED: _event,
-    FRAME: _frame,
-    UNTRACED: _untraced,
-    DISPATCH: _dispatch,
-    READ: _read,
-    WRITE: _write,
-}
+def small_kernels(f: Findings) -> Iterator[Found]:
+    """GPUs that wait for the launches inside a program, one for each kernel."""
+    if not _has_small_kernels(f) or _reads_much(f):
+        return
+    share = (
+        sum(one.share for one in f.host_idle if one.kind == DISPATCH)
+        if f.host_idle
+        else f.terms[IDLE]
+    )
+    if share < HOST_CAUSE:
+        return
+    each = f"{f.ops_per_step:.0f} a step on each device, {f.op_mean_us:.1f} us each"
+    yield Found(
+        "Launch small kernels together",
+        "A program launches its kernels one by one, more slowly than the device runs them.",
+        (
+            f"kernels: {each}",
+            f"idle while they are launched: {percent(share)} of {f.basis}",
+        ),
+        share,
+        line=f"kernels: {each}",
+    )
 
 
-def idle(f: Findings) -> Iterator[Candidate]:
-    """Idle time that nothing above names, outside of running programs."""
+# --- idle time that nothing above names ---
+
+
+def idle(f: Findings) -> Iterator[Found]:
+    """Outside of running programs."""
     share = max(0.0, _left(f) - _between_ops(f))
-    if share < IDLE:
+    if share < LEFT_IDLE:
         return
     evidence = [f"idle without a cause that the host's events show: {percent(share)}"]
     if f.most_delayed is not None:
-        evidence += _gaps_in_words(f.most_delayed, f.basis)
-    yield Candidate(
-        "idle-devices",
+        evidence += _gaps_in_words(f.most_delayed, f)
+    yield Found(
         "Keep the devices fed",
         "Devices have nothing to run for a large part of the time.",
         tuple(evidence),
-        (
-            "Look at the input pipeline and at host work between steps (logging, hooks, .item()).",
-            "Dispatch ahead: avoid blocking on results inside the step loop.",
-            "Batch small executions into one jitted function.",
-        ),
         share,
-        AT_MOST,
     )
 
 
-def _before_one_op(f: Findings) -> float:
-    """What `gaps` claims."""
-    left = _left(f)
-    if f.most_delayed is None or left - _between_ops(f) >= IDLE:
-        return 0.0
-    share = min(f.most_delayed.share, left)
-    return share if share >= GAP_BEFORE_OP else 0.0
-
-
-def between_ops(f: Findings) -> Iterator[Candidate]:
-    share = min(_between_ops(f), _left(f) - _before_one_op(f))
-    if share < BETWEEN_OPS:
+def uneven_work(f: Findings) -> Iterator[Found]:
+    if f.partly_idle < LEFT_IDLE or _reads_much(f):
         return
-    yield Candidate(
-        "gaps-between-ops",
-        "Give the devices fewer, larger ops",
-        "The devices idle between the ops of a running program: each op costs time to start, and "
-        "most are short.",
-        (f"idle inside programs: {percent(share)} of {f.basis}",),
-        (
-            "Larger batches; fewer small ops in the program (fusion, fewer reshapes and copies).",
-            "On GPUs let XLA record ops as command buffers (--xla_gpu_enable_command_buffer).",
-        ),
-        share,
-        AT_MOST,
+    yield Found(
+        "Devices idle while others of their host work",
+        "They begin or end at different times: launches reach them one after the other, they have "
+        "different work, or they share processors, as CPU devices do.",
+        (f"idle while another device works: {percent(f.partly_idle)} of {f.basis}",),
+        f.partly_idle,
     )
+
+
+def _left(f: Findings) -> float:
+    named = sum(cause.share for cause in causes_named(f))
+    named += sum(found.share or 0.0 for found in small_kernels(f))
+    return max(0.0, f.terms[IDLE] - f.partly_idle - named)
 
 
 def _between_ops(f: Findings) -> float:
     return sum(cause.share for cause in f.host_idle if cause.kind == ON_DEVICE)
 
 
-def uneven_work(f: Findings) -> Iterator[Candidate]:
-    if f.partly_idle < IDLE or _reads_much(f):
-        return
-    yield Candidate(
-        UNEVEN_WORK,
-        "Devices idle while others of their host work",
-        "They begin or end at different times: launches reach them one after the other, they have "
-        "different work, or they share processors, as CPU devices do.",
-        (f"idle while another device works: {percent(f.partly_idle)} of {f.basis}",),
-        ("Of CPU devices on one machine think nothing of it.",),
-        f.partly_idle,
-        AT_MOST,
-    )
-
-
-def _left(f: Findings) -> float:
-    return max(0.0, f.idle - f.partly_idle - sum(cause.share for cause in causes_named(f)))
-
-
-def gaps(f: Findings) -> Iterator[Candidate]:
+def _before_one_op(f: Findings) -> float:
     """Where idle time is not much, but before one op, and the host's account does not name it."""
+    left = _left(f)
+    if f.most_delayed is None or left - _between_ops(f) >= LEFT_IDLE:
+        return 0.0
+    share = min(f.most_delayed.share, left)
+    return share if share >= GAP_BEFORE_OP else 0.0
+
+
+def one_gap(f: Findings) -> Iterator[Found]:
     gaps, share = f.most_delayed, _before_one_op(f)
-    if gaps is None or share == 0.0:
-        return
-    if gaps.is_one_off:
-        yield Candidate(
-            "one-long-gap",
+    if gaps is not None and share and gaps.is_one_off:
+        yield Found(
             f"Find out what caused the long gap before {gaps.before}",
             "One long gap takes most of the time that the device idles before this op.",
-            _gaps_in_words(gaps, f.basis),
-            ("Look at what the host did then: a compilation, a checkpoint, a slow input batch.",),
+            _gaps_in_words(gaps, f),
             share,
-            AT_MOST,
+            occurs=ONE_OFF,
         )
+
+
+def gaps_before_op(f: Findings) -> Iterator[Found]:
+    gaps, share = f.most_delayed, _before_one_op(f)
+    if gaps is not None and share and not gaps.is_one_off:
+        yield Found(
+            f"Find out what delays {gaps.before}",
+            "The device idles before one op again and again.",
+            _gaps_in_words(gaps, f),
+            share,
+            occurs=RECURRING,
+        )
+
+
+def _gaps_in_words(gaps: Gaps, f: Findings) -> tuple[str, ...]:
+    total = f"gaps before {gaps.before}: {percent(gaps.share)} of {f.basis} in {gaps.count} gaps"
+    longest = f"the longest gap alone: {percent(gaps.longest)} of {f.basis}"
+    return (total, longest) if gaps.is_one_off else (total,)
+
+
+def between_ops(f: Findings) -> Iterator[Found]:
+    share = min(_between_ops(f), _left(f) - _before_one_op(f))
+    if share < BETWEEN_OPS:
         return
-    yield Candidate(
-        "gap-before-op",
-        f"Find out what delays {gaps.before}",
-        "The device idles before one op again and again.",
-        _gaps_in_words(gaps, f.basis),
-        (f"Ask for the context of `{gaps.before}` and look at what the host does meanwhile.",),
+    yield Found(
+        "Give the devices fewer, larger ops",
+        "The devices idle between the ops of a running program: each op costs time to start, and "
+        "most are short.",
+        (f"idle inside programs: {percent(share)} of {f.basis}",),
         share,
-        AT_MOST,
     )
 
 
-def _gaps_in_words(gaps: Gaps, basis: str) -> tuple[str, ...]:
-    total = f"gaps before {gaps.before}: {percent(gaps.share)} of {basis} in {gaps.count} gaps"
-    longest = f"the longest gap alone: {percent(gaps.longest)} of {basis}"
-    return (total, longest) if gaps.is_one_off else (total,)
+_BASIS = "idle time of all devices of a host while its main thread is there"
+_FROM = f"from {HOST_CAUSE:.0%} of device time on"
+_CAUSES = ("host_activity[].causes[].idle_duration", "host_activity[].causes[].name")
+_VERIFY = "query host_activity: idle_duration of the cause falls, and the mean step by as much"
+
+NAMED_CAUSES = (
+    Rule(
+        "compile-in-window",
+        compiles,
+        f"devices idle while the host compiles, {_FROM}",
+        ("host_activity[].causes[cause=compile]", "host_activity[].compilations[]"),
+        (
+            "Keep shapes, dtypes and static arguments the same in every step: pad or bucket what "
+            "varies; JAX_LOG_COMPILES=1 says what changed.",
+            "If it only compiles in the first steps, capture later.",
+        ),
+        "query host_activity: compilations are none",
+        IDLE,
+        "idle time of all devices of a host from the call that compiles to the end of compiling",
+    ),
+    Rule(
+        "input-bound",
+        loads,
+        f"devices idle in an event named after data, batches or loading, {_FROM}",
+        _CAUSES,
+        (
+            "Prepare batches ahead, in another thread or process, and keep some on the devices.",
+            "Cache or simplify what is done for each batch.",
+        ),
+        _VERIFY,
+        IDLE,
+        _BASIS,
+    ),
+    Rule(
+        "checkpoint-pause",
+        saves,
+        f"devices idle in an event named after saving or checkpoints, {_FROM}",
+        _CAUSES,
+        (
+            "Save in the background (asynchronous checkpointing), or less often (in Levanter: "
+            "--trainer.checkpointer.save_interval).",
+            "Copy to host memory first, and write while the next steps run.",
+        ),
+        _VERIFY,
+        IDLE,
+        _BASIS,
+    ),
+    Rule(
+        "evaluation-pause",
+        evaluates,
+        f"devices idle in an event named after evaluation, {_FROM}",
+        _CAUSES,
+        (
+            "Evaluate less often or on fewer batches (in Levanter: --trainer.steps_per_eval, "
+            "--trainer.max_eval_batches), or in a job of its own.",
+        ),
+        _VERIFY,
+        IDLE,
+        _BASIS,
+    ),
+    Rule(
+        "logging-pause",
+        logs,
+        f"devices idle in an event named after logging or metrics, {_FROM}",
+        _CAUSES,
+        ("Log every so many steps, what was computed a step before, from another thread.",),
+        _VERIFY,
+        IDLE,
+        _BASIS,
+    ),
+    Rule(
+        "host-event",
+        events,
+        f"devices idle in any other named event or Python frame, {_FROM}",
+        _CAUSES,
+        ("Shorten it, or move it off the thread that launches the steps.",),
+        _VERIFY,
+        IDLE,
+        _BASIS,
+    ),
+    Rule(
+        "untraced-python",
+        untraced,
+        f"devices idle while the main thread is in no event, {_FROM}",
+        ("host_activity[].causes[cause=untraced]",),
+        (
+            "Name its parts with jax.profiler.TraceAnnotation, or capture a few steps with the "
+            "Python tracer on, and look at them by name.",
+            "Usual causes: the data loader, logging, .item() and what follows it, callbacks.",
+        ),
+        _VERIFY,
+        IDLE,
+        _BASIS,
+    ),
+    Rule(
+        "device-reads",
+        many_reads,
+        f"devices idle while the host reads from them, {_FROM}; from {MANY_READS} reads a step on "
+        "with launches and with devices that idle apart",
+        ("host_activity[].causes[cause=device_read]", "host_activity[].device_reads"),
+        (
+            "Keep metrics on the devices, and read them together every so many steps "
+            "(jax.device_get of the whole tree).",
+            "Read the values of the step before (jax.Array is asynchronous until it is read).",
+        ),
+        "query host_activity: device_reads falls",
+        IDLE,
+        "idle time in reads; of many reads also in launches, and of single devices",
+    ),
+    Rule(
+        "device-writes",
+        writes,
+        f"devices idle while the host copies to them, {_FROM}",
+        ("host_activity[].causes[cause=device_write]",),
+        ("Call jax.device_put for the next batch while the step runs (double buffering).",),
+        _VERIFY,
+        IDLE,
+        _BASIS,
+    ),
+    Rule(
+        "small-kernels",
+        small_kernels,
+        f"a GPU runs >= {MANY_KERNELS} kernels a step of <= {SMALL_KERNEL_US} us, and idles while "
+        f"they are launched, {_FROM}",
+        ("hot_ops[].count", "host_activity[].causes[cause=dispatch]"),
+        (
+            "Record them in command buffers: --xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN, "
+            "--xla_gpu_graph_min_graph_size=5.",
+            "Run several steps in one program (jax.lax.scan); use larger batches.",
+        ),
+        "query host_activity: dispatch falls; coverage.unattributed_ops names command buffers",
+        IDLE,
+        "idle time while the host launches; all idle time where the host has no account",
+    ),
+    Rule(
+        "dispatch-bound",
+        many_launches,
+        f"devices idle while the host launches >= {MANY_LAUNCHES} programs or eager ops a step, "
+        f"{_FROM}",
+        ("host_activity[].causes[cause=dispatch]", "host_activity[].launches[]"),
+        (
+            "Put the eager operations of a step into one jitted function.",
+            "Run several steps in one program (jax.lax.scan), and do not wait between steps.",
+        ),
+        "query host_activity: launches per_step falls",
+        IDLE,
+        _BASIS,
+    ),
+    Rule(
+        "dispatch-late",
+        late_launches,
+        f"devices idle while the host launches few programs, {_FROM}",
+        ("host_activity[].causes[cause=dispatch]",),
+        (
+            "Do not wait for results in every step (block_until_ready, .item(), logging).",
+            "Keep arguments on the devices: copying or sharding them anew makes launches slow.",
+        ),
+        _VERIFY,
+        IDLE,
+        _BASIS,
+    ),
+)
+
+_GAPS = ("gap_before_ops[].total_gap_duration", "gap_before_ops[].max_gap_duration")
+
+UNNAMED = (
+    Rule(
+        "idle-devices",
+        idle,
+        f"idle time that no other advice names >= {LEFT_IDLE:.0%} of device time",
+        ("device_ledger[].idle_duration", *_GAPS),
+        (
+            "Look at the input pipeline and at host work between steps (logging, hooks, .item()).",
+            "Dispatch ahead: avoid blocking on results inside the step loop.",
+            "Batch small executions into one jitted function.",
+        ),
+        "query device_ledger: idle_duration falls",
+        IDLE,
+        "idle time less what other advice claims",
+    ),
+    Rule(
+        "one-long-gap",
+        one_gap,
+        f"gaps before one op >= {GAP_BEFORE_OP:.0%} of device time, most of it in one",
+        _GAPS,
+        ("Look at what the host did then: a compilation, a checkpoint, a slow input batch.",),
+        "query pre_op_gap: max_gap_duration falls",
+        IDLE,
+        "gaps before this op, at most the idle time that other advice leaves",
+    ),
+    Rule(
+        "gap-before-op",
+        gaps_before_op,
+        f"gaps before one op >= {GAP_BEFORE_OP:.0%} of device time, in several",
+        _GAPS,
+        ("Ask for the gaps before the op (query pre_op_gap), and see what the host does then.",),
+        "query pre_op_gap: total_gap_duration falls",
+        IDLE,
+        "gaps before this op, at most the idle time that other advice leaves",
+    ),
+    Rule(
+        "gaps-between-ops",
+        between_ops,
+        f"devices idle between the ops of running programs >= {BETWEEN_OPS:.0%} of device time",
+        ("host_activity[].causes[cause=on_device]",),
+        (
+            "Larger batches; fewer small ops in the program (fusion, fewer reshapes and copies).",
+            "On GPU record ops as command buffers: "
+            "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN.",
+        ),
+        "query host_activity: on_device falls",
+        IDLE,
+        "idle time between the first and the last op of executions, less gaps before one op",
+    ),
+)
+
+APART = Rule(
+    "devices-idle-apart",
+    uneven_work,
+    f"devices idle while others of their host work >= {LEFT_IDLE:.0%} of device time",
+    ("host_activity[].partly_idle_duration",),
+    ("Of CPU devices on one machine think nothing of it.",),
+    "query host_activity: partly_idle_duration falls",
+    IDLE,
+    "idle time of single devices",
+    UNCAUSED,
+)

@@ -1,21 +1,44 @@
-"""What rules are given, and what they say.
+"""What rules are given, what they say, and what is known of a rule besides.
 
-Contract: shares are of device time (devices x window) in 0..1, of the headline window, so that they
-are disjoint as the ledger's terms are; a share times the mean step is its time a step. Where
-devices share processors, they are of the time of their hosts (see `on_shared_processors`).
+Contract: shares are of device time (devices x window) in 0..1, of the headline window; a share
+times the mean step is its time a step. Every claim is a part of one term of TERMS, which are
+disjoint as the ledger's are. Where devices share processors, shares are of the time of their hosts
+(see `on_shared_processors`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-ONE_OFF = 0.5  # of all gaps before an op: more in one gap is no recurring delay
+ONE_OFF_GAP = 0.5  # of all gaps before an op: more in one gap is no recurring delay
 
 # Whether all of a ceiling can be saved (its cause is seen), or it is a bound.
 KNOWN: Final = "known"
 AT_MOST: Final = "at most"
 Certainty = Literal["known", "at most"]
+
+ONE_OFF: Final = "one-off"
+RECURRING: Final = "recurring"
+Occurrence = Literal["one-off", "recurring"]
+
+# The parts of device time that advice can claim: the ledger's terms, and of exposed communication
+# apart what is waiting for the last to arrive, and what varies.
+IDLE: Final = "idle"
+WAIT: Final = "wait"
+VARYING: Final = "varying"
+COMMUNICATION: Final = "exposed_communication"
+TRANSFER: Final = "exposed_transfer"
+COMPUTE: Final = "compute"
+TERMS: Final = (IDLE, WAIT, VARYING, COMMUNICATION, TRANSFER, COMPUTE)
+
+# A collective of so few bytes pays for latency, not for bandwidth.
+SMALL_BYTES = 64 * 1024
+
+# Where advice stands: what changes the reading of everything, then by its ceiling, then waits that
+# nobody causes (by chance, or because devices share a processor), then what saves no time itself.
+FIRST, RANKED, UNCAUSED, LAST = range(4)
 
 
 @dataclass(frozen=True)
@@ -30,7 +53,7 @@ class Gaps:
 
     @property
     def is_one_off(self) -> bool:
-        return self.longest > ONE_OFF * self.share
+        return self.longest > ONE_OFF_GAP * self.share
 
 
 @dataclass(frozen=True)
@@ -70,47 +93,118 @@ class HostIdle:
 
 
 @dataclass(frozen=True)
-class TopRegion:
-    """The region furthest in that holds most compute ("": none does), and its largest op."""
+class Late:
+    """Those that the others wait for in collectives, and the exposed wait for them."""
 
-    path: str
-    op: str
+    names: tuple[str, ...]
     share: float
-    bound_by: str | None
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """Exposed collectives of one kind and scope (numbered layers are one, "*"; "" for none, or for
+    several combined), less the waits for the last to arrive and what varies. blocks: a plain op on
+    the line of compute, of a kind that has an asynchronous form. bytes_each: of one execution, the
+    mean; None if not known. per_step: executions on a device, None without whole periods.
+    overlapped: of all of the kind."""
+
+    kind: str
+    scope: str
+    share: float
+    overlapped: float
+    blocks: bool = False
+    bytes_each: float | None = None
+    per_step: float | None = None
+
+    @property
+    def is_small(self) -> bool:
+        return self.bytes_each is not None and self.bytes_each <= SMALL_BYTES
+
+    def with_(self, other: Exposed) -> Exposed:
+        """Both together; bytes_each is then of executions of either."""
+        counts = (self.per_step, other.per_step)
+        return replace(
+            self,
+            share=self.share + other.share,
+            bytes_each=_mean(counts, (self.bytes_each, other.bytes_each)),
+            per_step=None if None in counts else sum(one or 0.0 for one in counts),
+        )
+
+
+def _mean(
+    weights: tuple[float | None, float | None], values: tuple[float | None, float | None]
+) -> float | None:
+    (a, b), (x, y) = weights, values
+    if x is None or y is None:
+        return None
+    return (a * x + b * y) / (a + b) if a and b else max(x, y)
+
+
+@dataclass(frozen=True)
+class OpShare:
+    """A compute op (or all that are alike in these fields). least: what it needs at the device's
+    peaks, least_compute: what its flops alone need there; None where costs or peaks are not known.
+    is_wide: a product of float32 or wider operands; from_narrow: of ones converted to that."""
+
+    name: str
+    module: str
+    scope: tuple[str, ...]
+    share: float
+    least: float | None = None
+    least_compute: float | None = None
+    bound_by: str | None = None
+    is_recompute: bool = False
+    is_copy: bool = False
+    in_loop: bool = False
+    is_product: bool = False
+    is_wide: bool = False
+    from_narrow: bool = False
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Padding at a program's peak in one memory space, as a share of the fullest program's peak."""
+
+    program: str
+    space: str
+    share: float
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All figures are of the headline window; shares of `basis`, in words."""
+    """All figures are of the headline window; shares of `basis`, in words. terms: by TERMS, all of
+    what there is of each; varying: what collectives take beyond the fastest of their op."""
 
-    window: str
     basis: str
-    exposed_communication: float  # less all waits for the last to arrive, and what varies
-    exposed_wait: float  # waiting for the last to arrive
-    exposed_varying: float  # what collectives take beyond the fastest of their op
-    straggler: tuple[str, float] | None  # who, and the exposed wait for them
-    worst_collective: tuple[str, float, float] | None  # kind, exposed share, overlapped share
-    worst_collective_scope: str
-    host_transfer: float
-    worst_transfer: tuple[str, float] | None
-    device_wait: float  # for copies inside and between devices, and for sparse cores
-    worst_wait: tuple[str, str, float] | None  # kind, its largest op, share
-    idle: float
+    terms: Mapping[str, float]
+    device_kind: str
+    compute_by_device: tuple[tuple[str, float], ...]  # of each device's own window
+    late_hosts: Late | None
+    late_devices: Late | None
+    collectives: tuple[Exposed, ...]  # the largest first
+    transfers: tuple[tuple[str, str, float], ...]  # kind, its largest op, share; the largest first
     partly_idle: float  # while another device of the host works; 0.0 where that is not known
     host_idle: tuple[HostIdle, ...]  # the largest first
     launches_per_step: float | None
     most_launched: tuple[str, ...]
     reads_per_step: float | None
     most_delayed: Gaps | None
-    top_region: TopRegion | None
+    ops: tuple[OpShare, ...]  # the largest first
+    ops_per_step: float | None  # compute ops on one device
+    op_mean_us: float | None
     long_op: tuple[str, int, float] | None  # one that outlasts steps: how many, share of its device
-    recompute: float
     step_median_us: float | None
     step_mean_us: float | None
     step_p90_us: float | None
     slow_steps: tuple[CauseOfSlowSteps, ...]  # the costliest first
-    kept_steps: int
+    steps: int
+    kept_steps: int  # those whose period is known
+    is_cut: bool
+    padding: tuple[Padding, ...]  # the largest first
     hlo_attributed: float | None
+    scope_attributed: float | None
+    without_hlo: tuple[str, ...]  # hosts whose files could hold HLO protos and do not
+    window_to_outside: float | None
 
 
 @dataclass(frozen=True)
@@ -120,6 +214,7 @@ class HostTime:
 
     compute: float
     communication: float
+    other: float
     idle: float
     ledger_compute: float
     ledger_communication: float
@@ -130,23 +225,36 @@ def on_shared_processors(f: Findings, time: HostTime) -> Findings:
     computes, less what is waited for a straggler; collectives take what is left of theirs. Nothing
     is lost to other waits, nor to idling while another device works: processors do not idle then.
     """
-    late = f.straggler[1] if f.straggler else 0.0
-    compute = _ratio(max(0.0, time.compute - late), time.ledger_compute)
-    communication = _ratio(time.communication, time.ledger_communication - f.exposed_wait)
-    region, worst, gap = f.top_region, f.worst_collective, f.most_delayed
-    idle = _ratio(time.idle, f.idle)
+    late = sum(one.share for one in (f.late_hosts, f.late_devices) if one is not None)
+    computing = max(0.0, time.compute - late)
+    compute = _ratio(computing, time.ledger_compute)
+    communication = _ratio(time.communication, time.ledger_communication - f.terms[WAIT])
+    idle = _ratio(time.idle, f.terms[IDLE])
+    gap = f.most_delayed
     return replace(
         f,
         basis="host time",
-        exposed_communication=f.exposed_communication * communication,
-        exposed_varying=f.exposed_varying * communication,
-        exposed_wait=late,
-        worst_collective=worst and (worst[0], worst[1] * communication, worst[2]),
-        idle=time.idle,
+        terms={
+            IDLE: time.idle,
+            WAIT: min(late, time.compute),
+            VARYING: f.terms[VARYING] * communication,
+            COMMUNICATION: f.terms[COMMUNICATION] * communication,
+            TRANSFER: min(f.terms[TRANSFER], time.other),
+            COMPUTE: computing,
+        },
+        collectives=tuple(replace(one, share=one.share * communication) for one in f.collectives),
         partly_idle=0.0,
         most_delayed=gap and replace(gap, share=gap.share * idle, longest=gap.longest * idle),
-        top_region=region and replace(region, share=region.share * compute),
-        recompute=f.recompute * compute,
+        ops=tuple(_scaled(op, compute) for op in f.ops),
+    )
+
+
+def _scaled(op: OpShare, by: float) -> OpShare:
+    return replace(
+        op,
+        share=op.share * by,
+        least=None if op.least is None else op.least * by,
+        least_compute=None if op.least_compute is None else op.least_compute * by,
     )
 
 
@@ -155,16 +263,49 @@ def _ratio(part: float, whole: float) -> float:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """share: the ceiling, what is saved at most; certainty: whether it is known or only a bound."""
+class Found:
+    """What a rule's function yields. share: what is saved at most, None where it saves no time
+    itself. line: the one line of the evidence to show. By default it is the first, but behind a
+    ceiling the second, since the first says how large that is."""
+
+    title: str
+    cause: str
+    evidence: tuple[str, ...]
+    share: float | None = None
+    certainty: Certainty = AT_MOST
+    occurs: Occurrence | None = None
+    line: str = ""
+
+    @property
+    def why(self) -> str:
+        beside_ceiling = self.share is not None and len(self.evidence) > 1
+        return self.line or self.evidence[1 if beside_ceiling else 0]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """when: it fires. basis: how the ceiling was got ("" without one), term: what it is a part of.
+    fields: of the summary, which hold the evidence. do: what to try; verify: which query or figure
+    then shows that it helped."""
 
     id: str
-    title: str
-    rationale: str
-    evidence: tuple[str, ...]
-    suggestions: tuple[str, ...]
-    share: float
-    certainty: Certainty = AT_MOST
+    find: Callable[[Findings], Iterable[Found]]
+    when: str
+    fields: tuple[str, ...]
+    do: tuple[str, ...]
+    verify: str
+    term: str | None = None
+    basis: str = ""
+    place: int = RANKED
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """share: the ceiling, cut to what earlier rules left of the term; None without one."""
+
+    rule: Rule
+    found: Found
+    share: float | None
 
 
 def percent(share: float) -> str:

@@ -1,59 +1,391 @@
-"""Rules about compute: where most of it is, and what is computed twice."""
+"""Rules about compute: what is computed twice, moved for nothing, or far from the device's peaks.
+
+Contract: an op belongs to one rule, the first in OWNERS that takes it; so no time is claimed by two
+of them. Where costs and peaks are known a ceiling is time less what the op needs at
+the peaks, else all of its time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from marin_profile.analysis.advice.model import AT_MOST, Candidate, Findings, percent
+from marin_profile.analysis.advice.capture import op_outlasts_steps
+from marin_profile.analysis.advice.model import (
+    COMPUTE,
+    Findings,
+    Found,
+    OpShare,
+    Rule,
+    percent,
+)
+from marin_profile.analysis.advice.steps import programs_of_slow_steps
+from marin_profile.analysis.roofline import MEMORY_BOUND
 
-TOP_REGION = 0.10
 RECOMPUTE = 0.05
-STEPS_IN_ONE_OP = 2
-LONG_OP = 0.3
+COPIES = 0.05
+WIDE = 0.05
+THIN = 0.05
+FAR = 0.05
+FAR_FROM_PEAK = 0.25
+MEMORY = 0.10
+TOP_REGION = 0.10
+# A region goes on in the part that can save most while that is at least this much of it.
+MOST_OF_REGION = 0.4
+MOST_NAMED = 3
+_DIGITS = re.compile(r"[0-9]+")
 
 
-def top_region(f: Findings) -> Iterator[Candidate]:
-    if f.long_op is not None and f.long_op[1] >= STEPS_IN_ONE_OP and f.long_op[2] >= LONG_OP:
-        name, steps, share = f.long_op
-        yield Candidate(
-            "op-longer-than-steps",
-            f"Check the capture: {name} spans many steps",
-            "An op cannot last longer than the step that it is in: the profiler joined or lost "
-            "events, or the markers name something else.",
-            (f"{name}: {percent(share)} of its device's time at once, {steps:,} typical steps",),
-            ("Capture again, with fewer steps, and look at this op in the trace viewer.",),
-            share,
-            AT_MOST,
-        )
+@dataclass(frozen=True)
+class _Owner:
+    """A rule takes the ops that meet its condition, if together they can save `least` or more."""
+
+    id: str
+    meets: Callable[[OpShare], bool]
+    saves: Callable[[OpShare], float]
+    least: float
+
+
+def _all(op: OpShare) -> float:
+    return op.share
+
+
+def _beyond_peaks(op: OpShare) -> float:
+    """Time less what the peaks ask for; all of it where that is not known."""
+    return op.share - (op.least or 0.0)
+
+
+def _beyond_flops(op: OpShare) -> float:
+    """What remains if fewer bytes are moved: time less what the flops need at peak."""
+    return op.share - (op.least_compute or 0.0)
+
+
+def _is_far(op: OpShare) -> bool:
+    return op.least is not None and op.least < FAR_FROM_PEAK * op.share
+
+
+def _is_bound_by_memory(op: OpShare) -> bool:
+    return op.bound_by == MEMORY_BOUND
+
+
+OWNERS = (
+    _Owner("recompute", lambda op: op.is_recompute, _all, RECOMPUTE),
+    _Owner("loop-copies", lambda op: op.is_copy and op.in_loop, _all, COPIES),
+    _Owner("layout-copies", lambda op: op.is_copy, _all, COPIES),
+    _Owner("wide-products", lambda op: op.is_product and op.is_wide, _beyond_peaks, WIDE),
+    _Owner(
+        "thin-products", lambda op: op.is_product and _is_bound_by_memory(op), _beyond_flops, THIN
+    ),
+    _Owner("far-from-peaks", _is_far, _beyond_peaks, FAR),
+    _Owner(
+        "memory-bound-region",
+        lambda op: not op.is_product and _is_bound_by_memory(op),
+        _beyond_flops,
+        MEMORY,
+    ),
+)
+REST = ""
+
+
+def _owned(f: Findings, rule: str) -> list[OpShare]:
+    """The largest first; REST: what no rule takes. Programs that only slow steps run are a rule's
+    of their own."""
+    others = programs_of_slow_steps(f)
+    left = [op for op in f.ops if op.module not in others]
+    for owner in OWNERS:
+        own = [op for op in left if owner.meets(op)]
+        takes = sum(map(owner.saves, own)) >= owner.least
+        if owner.id == rule:
+            return own if takes else []
+        if takes:
+            left = [op for op in left if not owner.meets(op)]
+    return left
+
+
+def _sum(ops: Sequence[OpShare]) -> float:
+    return sum(map(_all, ops))
+
+
+def _beyond(ops: Sequence[OpShare]) -> float:
+    return sum(map(_beyond_peaks, ops))
+
+
+def _region(op: OpShare) -> str:
+    """The scope around the op, numbered layers as one; "" for none."""
+    return _DIGITS.sub("*", "/".join(op.scope[:-1]))
+
+
+def _by_region(ops: Sequence[OpShare]) -> list[tuple[str, list[OpShare]]]:
+    """The largest first."""
+    regions: dict[str, list[OpShare]] = {}
+    for op in ops:
+        regions.setdefault(_region(op), []).append(op)
+    return sorted(regions.items(), key=lambda item: (-_sum(item[1]), item[0]))
+
+
+def _named(ops: Sequence[OpShare]) -> str:
+    return ", ".join(f"{op.name} {percent(op.share)}" for op in ops[:MOST_NAMED])
+
+
+def recompute(f: Findings) -> Iterator[Found]:
+    ops = _owned(f, "recompute")
+    if not ops:
         return
-    if f.top_region is None or f.top_region.share < TOP_REGION:
-        return
-    region = f.top_region
-    evidence = [f"{region.path or region.op}: {percent(region.share)} of {f.basis}, in compute"]
-    if region.path:
-        evidence.append(f"its largest op: {region.op}")
-    if region.bound_by:
-        evidence.append(f"bound by: {region.bound_by}")
-    yield Candidate(
-        "dominant-region" if region.path else "dominant-op",
-        f"Optimise {region.path or region.op} first",
-        "One part of the program takes much of the time of all devices.",
-        tuple(evidence),
-        ("Try another kernel, precision, block size or layout for it, and compare.",),
-        region.share,
-        AT_MOST,
-    )
-
-
-def recompute(f: Findings) -> Iterator[Candidate]:
-    if f.recompute < RECOMPUTE:
-        return
-    yield Candidate(
-        "recompute",
+    where = _by_region(ops)[0][0]
+    yield Found(
         "Recompute less in the backward pass",
         "Checkpointing repeats a part of the forward pass.",
-        (f"recompute: {percent(f.recompute)} of {f.basis}",),
-        ("Save more activations (a checkpoint policy), if memory allows.",),
-        f.recompute,
-        AT_MOST,
+        (
+            f"recompute: {percent(_sum(ops))} of {f.basis}",
+            *([f"most of it in {where}"] if where else []),
+        ),
+        _sum(ops),
     )
+
+
+def loop_copies(f: Findings) -> Iterator[Found]:
+    ops = _owned(f, "loop-copies")
+    if ops:
+        yield Found(
+            "Copy less in every iteration of a loop",
+            "A buffer that a loop carries or starts from is copied again in each iteration.",
+            (f"copies in loops: {percent(_sum(ops))} of {f.basis}", f"largest: {_named(ops)}"),
+            _sum(ops),
+        )
+
+
+def layout_copies(f: Findings) -> Iterator[Found]:
+    ops = _owned(f, "layout-copies")
+    if ops:
+        yield Found(
+            "Avoid copies that change layout or padding",
+            "Copies, transposes, reshapes and pads move data and compute nothing.",
+            (f"such copies: {percent(_sum(ops))} of {f.basis}", f"largest: {_named(ops)}"),
+            _sum(ops),
+        )
+
+
+def wide_products(f: Findings) -> Iterator[Found]:
+    ops = _owned(f, "wide-products")
+    if not ops:
+        return
+    narrow = [op for op in ops if op.from_narrow]
+    evidence = [f"products in float32 or wider: {percent(_sum(ops))} of {f.basis}"]
+    evidence.append(f"largest: {_named(ops)}")
+    if narrow:
+        evidence.append(f"of values converted from a narrower type: {percent(_sum(narrow))}")
+    yield Found(
+        "Multiply in bfloat16",
+        "Wide products run at a fraction of the device's peak, and move twice the bytes.",
+        tuple(evidence),
+        _beyond(ops),
+    )
+
+
+def thin_products(f: Findings) -> Iterator[Found]:
+    ops = _owned(f, "thin-products")
+    if ops:
+        yield Found(
+            "Make thin products larger",
+            "These products load more than they multiply, so memory bounds them.",
+            (
+                f"products bound by memory: {percent(_sum(ops))} of {f.basis}",
+                f"largest: {_named(ops)}",
+            ),
+            sum(map(_beyond_flops, ops)),
+        )
+
+
+def far_from_peaks(f: Findings) -> Iterator[Found]:
+    ops = _owned(f, "far-from-peaks")
+    if ops:
+        yield Found(
+            f"Find out why {ops[0].name} is slow",
+            "These ops reach neither the device's flops nor its memory bandwidth.",
+            (
+                f"ops far below both peaks: {percent(_sum(ops))} of {f.basis}",
+                f"at the peaks they need: {percent(_sum(ops) - _beyond(ops))}",
+                f"largest: {_named(ops)}",
+            ),
+            _beyond(ops),
+        )
+
+
+def memory_bound(f: Findings) -> Iterator[Found]:
+    """A region at a time: fused with its neighbours it needs no more than its flops do."""
+    for region, ops in _by_region(_owned(f, "memory-bound-region"))[:MOST_NAMED]:
+        share = sum(map(_beyond_flops, ops))
+        if share < MEMORY:
+            continue
+        name = region or ops[0].name
+        yield Found(
+            f"Move fewer bytes in {name}",
+            "Memory bandwidth bounds these ops.",
+            (
+                f"ops of {name} bound by memory: {percent(_sum(ops))} of {f.basis}",
+                f"at the peak of memory they need: {percent(sum(op.least or 0.0 for op in ops))}",
+                f"largest: {_named(ops)}",
+            ),
+            share,
+        )
+
+
+def top_region(f: Findings) -> Iterator[Found]:
+    """Of what is left: from the whole to the part that can save most again and again, as long as
+    that is most of it; where no part of the program is, the op that can save most."""
+    if op_outlasts_steps(f):
+        return
+    ops = sorted(_owned(f, REST), key=lambda op: -_beyond_peaks(op))
+    if not ops:
+        return
+    path, inside = _most_of(ops)
+    if len(path) < 2:
+        path, inside = (), ops[:1]
+    share = _beyond(inside)
+    if share < TOP_REGION:
+        return
+    name = "/".join(path) or inside[0].name
+    evidence = [f"{name}: {percent(_sum(inside))} of {f.basis}, in compute"]
+    if path:
+        evidence.append(f"its largest op: {inside[0].name}")
+    if inside[0].bound_by:
+        evidence.append(f"bound by: {inside[0].bound_by}")
+    yield Found(
+        f"Optimise {name} first",
+        "One part of the program takes much of the time of all devices.",
+        tuple(evidence),
+        share,
+    )
+
+
+def _most_of(ops: Sequence[OpShare]) -> tuple[tuple[str, ...], list[OpShare]]:
+    path: tuple[str, ...] = ()
+    inside = list(ops)
+    while True:
+        parts: dict[str, float] = {}
+        for op in inside:
+            if len(op.scope) > len(path):
+                part = op.scope[len(path)]
+                parts[part] = parts.get(part, 0.0) + _beyond_peaks(op)
+        largest = min(parts, key=lambda part: (-parts[part], part), default=None)
+        if largest is None or parts[largest] < MOST_OF_REGION * _beyond(inside):
+            return path, inside
+        path = (*path, largest)
+        inside = [op for op in inside if op.scope[: len(path)] == path]
+
+
+_OPS = ("op_groups[].per_step_duration", "hot_ops[]")
+_COSTS = ("roofline.by[]", "hot_ops[].bound_by", "hot_ops[].achieved_gbps")
+_ALL = "self time of these ops"
+_LESS = "self time of these ops less what they need at the device's peaks, all where not known"
+_TOP_OPS = "query top_ops: per_step_duration of the op falls"
+
+RULES = (
+    Rule(
+        "loop-copies",
+        loop_copies,
+        f"copies inside loops take >= {COPIES:.0%} of device time",
+        _OPS,
+        (
+            "Do not carry what does not change: close over it, or pass it as scanned input (xs).",
+            "Update the carry in place (.at[].set, dynamic_update_slice) and donate its buffer.",
+            "On GPU: --xla_gpu_enable_while_loop_double_buffering=true.",
+        ),
+        "query semantic_families: copy falls",
+        COMPUTE,
+        _ALL,
+    ),
+    Rule(
+        "layout-copies",
+        layout_copies,
+        f"other copies, transposes, reshapes and pads take >= {COPIES:.0%} of device time",
+        _OPS,
+        (
+            "Keep one order of dimensions through the model; let einsum transpose inside the dot.",
+            "Choose dimensions that fill the device's tiles, so that nothing is padded.",
+        ),
+        "query semantic_families: copy falls",
+        COMPUTE,
+        _ALL,
+    ),
+    Rule(
+        "wide-products",
+        wide_products,
+        f"products in float32 or wider can save >= {WIDE:.0%} of device time (TPU, GPU)",
+        ("op_groups[].shape_signature", *_COSTS),
+        (
+            "Compute in bfloat16 (in Levanter: --trainer.mp p=f32,c=bfloat16), and let the product "
+            "accumulate in float32 (preferred_element_type).",
+            "Look for .astype(float32), float32 constants and jax_default_matmul_precision before "
+            "these products.",
+        ),
+        _TOP_OPS,
+        COMPUTE,
+        _LESS,
+    ),
+    Rule(
+        "thin-products",
+        thin_products,
+        f"products bound by memory can save >= {THIN:.0%} of device time",
+        _COSTS,
+        (
+            "Multiply more rows at once: a larger batch for each device, or several products in "
+            "one.",
+            "Shard another dimension, so that none of a product's becomes small.",
+        ),
+        "query bound_by: the product is bound by compute; achieved_tflops rises",
+        COMPUTE,
+        "self time less what the flops need at peak",
+    ),
+    Rule(
+        "far-from-peaks",
+        far_from_peaks,
+        f"ops below {FAR_FROM_PEAK:.0%} of both peaks can save >= {FAR:.0%} of device time",
+        _COSTS,
+        (
+            "Look at gathers, scatters, sorts, loops of tiny ops, and shapes that fill no tile.",
+            "Try another kernel (Pallas, cuDNN), block size or layout for it, and compare.",
+        ),
+        _TOP_OPS,
+        COMPUTE,
+        _LESS,
+    ),
+    Rule(
+        "memory-bound-region",
+        memory_bound,
+        f"ops of one region that memory bounds can save >= {MEMORY:.0%} of device time",
+        _COSTS,
+        (
+            "Fuse it with its neighbours, or use a fused kernel (flash attention, a fused loss).",
+            "Keep its arrays in bfloat16, and do not write what is read only once.",
+        ),
+        "query hierarchical_regions: the region's time falls; bytes_accessed of its ops fall",
+        COMPUTE,
+        "self time less what the flops need at peak",
+    ),
+    Rule(
+        "dominant-region",
+        top_region,
+        f"one region, or where none does one op, can save >= {TOP_REGION:.0%} of device time",
+        ("hierarchical_regions[]", "hot_ops[]"),
+        ("Try another kernel, precision, block size or layout for it, and compare.",),
+        "query hierarchical_regions: the region's time falls",
+        COMPUTE,
+        _LESS,
+    ),
+    Rule(
+        "recompute",
+        recompute,
+        f"the recompute pass takes >= {RECOMPUTE:.0%} of device time",
+        ("hierarchical_regions[].inclusive_by_pass", "op_groups[pass=recompute]"),
+        (
+            "Save more activations, if memory allows: jax.checkpoint(policy="
+            "jax.checkpoint_policies.dots_saveable); in Levanter --model.gradient_checkpointing "
+            "false or another policy.",
+        ),
+        "query passes: recompute falls; query memory: the peak rises",
+        COMPUTE,
+        "self time of the recompute pass",
+    ),
+)
