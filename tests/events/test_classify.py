@@ -10,6 +10,7 @@ from marin_profile.events.classify import (
     is_sync_entry,
     kind_group,
     memcpy_bytes,
+    only_moves,
     opcode_of,
 )
 
@@ -652,3 +653,21 @@ def test_the_bytes_of_a_memcpy(details, expected):
 )
 def test_families_by_table(name, scope, kind, category, expected):
     assert family(name, scope, kind, category) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "moves"),
+    [
+        ("copy.4", "", True),
+        ("transpose_copy_fusion.2", "loop fusion", True),
+        ("input_transpose_fusion", "", True),
+        ("wrapped_pad", "", True),
+        ("fusion.3", "data formatting", True),
+        ("broadcast_add_fusion", "loop fusion", False),
+        ("copy_add_fusion", "loop fusion", False),
+        ("bitcast_fusion", "", False),
+        ("fusion.3", "loop fusion", False),
+    ],
+)
+def test_ops_that_only_move_data(name: str, category: str, moves: bool) -> None:
+    assert only_moves(name, category) == moves

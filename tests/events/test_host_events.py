@@ -2,7 +2,7 @@
 
 import pytest
 
-from marin_profile.events.host_events import kind_of_host_event, launched_function
+from marin_profile.events.host_events import kind_of_host_event, launched_function, purpose_of
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,29 @@ def test_the_function_of_a_launch():
     assert launched_function("PjitFunction(train_step)") == "train_step"
     assert launched_function("PjitFunction(<lambda>)") == "<lambda>"
     assert launched_function("Execute") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose"),
+    [
+        ("load_batch", "load"),
+        ("DataLoader.__next__", "load"),
+        ("$loader.py:33 __next__", "load"),
+        ("get tokens", "load"),
+        ("save_checkpoint", "save"),
+        ("CheckpointManager.save", "save"),
+        ("save_batch", "save"),
+        ("eval_step", "evaluate"),
+        ("validation_data", "evaluate"),
+        ("log_metrics", "log"),
+        ("WandbTracker", "log"),
+        # Words, not parts of them.
+        ("compute_logits", ""),
+        ("overloaded", ""),
+        ("iterate", ""),
+        ("train_step", ""),
+        ("", ""),
+    ],
+)
+def test_what_people_mean_by_a_name(name: str, purpose: str) -> None:
+    assert purpose_of(name) == purpose

@@ -4,9 +4,8 @@ Contract
 * The account covers whole periods of the kept steps, else the whole capture, on the event clock.
   Idle is what no main device works in; the rows sum to it exactly, and so do the steps' parts.
 * Time inside an execution (between its first and its last op on some device) is the devices' own:
-  ON_DEVICE. Else it is what the main thread did, the one of the step markers, or without markers
-  the one that launched most: COMPILE, from the start of the call that compiles to the end of
-  compiling, with tracing and lowering; else the outermost event that is no Python frame; else the
+  ON_DEVICE. Else it is what the main thread did (see `host_thread`): COMPILE; else the outermost
+  event that is no Python frame; else the
   outermost frame; else DISPATCH between two launches that lie at most BETWEEN_LAUNCHES apart; else
   UNTRACED. Events that hold a whole marker (or step) tell nothing of it.
 * Markers only tell inside from between them.
@@ -17,16 +16,20 @@ Contract
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import HostDevices
-from marin_profile.analysis.host_activity import lasting_rows
-from marin_profile.analysis.steps.annotations import find_markers
+from marin_profile.analysis.host_thread import (
+    Compiling,
+    HostThread,
+    compilations,
+    main_thread,
+)
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.base.columns import counts_of, distinct, extent_by, unique_pairs
 from marin_profile.base.intervals import Intervals
@@ -36,10 +39,9 @@ from marin_profile.events.host_events import (
     DISPATCH,
     FRAME,
     READ,
-    kind_of_host_event,
     launched_function,
 )
-from marin_profile.events.timeline import Int64s, Timeline
+from marin_profile.events.timeline import Int64s
 
 ON_DEVICE: Final = "on_device"
 UNTRACED: Final = "untraced"
@@ -94,7 +96,7 @@ def host_account(
     """`first`: the position of the first kept step."""
     if not clock.agrees or not host.main:
         return None
-    thread = _main_thread(host)
+    thread = main_thread(host)
     if thread is None:
         return None
     edges = _period_edges(host, steps, first)
@@ -116,70 +118,6 @@ def _period_edges(host: HostDevices, steps: StepSeries, first: int) -> Int64s | 
         own = device.to_event_clock(boundary[first:])
         edges = np.where(present[first:], np.minimum(edges, own), edges)
     return edges if (np.diff(edges) > 0).all() else None
-
-
-# --- the main thread ---
-
-
-@dataclass(frozen=True)
-class _Thread:
-    """The `lasting_rows` of one line, and the step markers on it."""
-
-    op: Int64s
-    start: Int64s
-    end: Int64s
-    markers: Intervals
-
-    def only(self, chosen: NDArray[np.bool_] | Int64s) -> _Thread:
-        return _Thread(self.op[chosen], self.start[chosen], self.end[chosen], self.markers)
-
-    @property
-    def outermost(self) -> _Thread:
-        """Without the events that lie in another one."""
-        if not len(self.op):
-            return self
-        reached = np.maximum.accumulate(self.end)
-        return self.only(np.concatenate(([True], self.start[1:] >= reached[:-1])))
-
-    def without_holders(self, starts: Int64s, ends: Int64s) -> _Thread:
-        """Without the events that hold one of the intervals, which are in order, as a whole."""
-        following = np.searchsorted(starts, self.start)
-        holds = np.append(ends, np.iinfo(np.int64).max)[following] <= self.end
-        return self.only(~holds)
-
-
-def _main_thread(host: HostDevices) -> _Thread | None:
-    timeline = host.timeline
-    annotations = find_markers(timeline)
-    markers = Intervals.empty()
-    if annotations and not annotations[0].is_lone:
-        spans = annotations[0].spans
-        line = int(np.argmax(np.bincount(spans.line)))
-        own = spans.line == line
-        markers = Intervals.union_of(spans.start[own], spans.end[own])
-    else:
-        launching = _launching_line(host)
-        if launching is None:
-            return None
-        line = launching
-    rows = lasting_rows(timeline, line)
-    start = timeline.start[rows]
-    return _Thread(
-        timeline.op[rows].astype(np.int64), start, start + timeline.duration[rows], markers
-    )
-
-
-def _launching_line(host: HostDevices) -> int | None:
-    """The line with most calls of jitted functions, else with most launches."""
-    timeline = host.timeline
-    calls = [at for at, op in enumerate(timeline.ops) if launched_function(op.name) is not None]
-    is_call = np.zeros(len(timeline.ops), np.bool_)
-    is_call[calls] = True
-    rows = np.flatnonzero(is_call[timeline.op]) if calls else np.zeros(0, np.int64)
-    if not len(rows):
-        launches = np.union1d(timeline.run_id.rows, timeline.correlation_id.rows)
-        rows = host.host_rows(launches)
-    return int(np.argmax(np.bincount(timeline.line[rows]))) if len(rows) else None
 
 
 # --- causes ---
@@ -207,14 +145,9 @@ class _Layer:
 class _Causes:
     """Numbers for causes, by kind and name; 0 is UNTRACED, 1 is ON_DEVICE."""
 
-    def __init__(self, timeline: Timeline, ops: Int64s) -> None:
+    def __init__(self) -> None:
         self.keys: list[Key] = [(UNTRACED, ""), (ON_DEVICE, "")]
         self._at = {key: at for at, key in enumerate(self.keys)}
-        self._names = {
-            at: timeline.ops[at].name for at in distinct(ops, len(timeline.ops)).tolist()
-        }
-        self._kinds = {at: kind_of_host_event(name) for at, name in self._names.items()}
-        self._size = len(timeline.ops)
 
     def of(self, kind: str, name: str) -> int:
         if (kind, name) not in self._at:
@@ -222,58 +155,35 @@ class _Causes:
             self.keys.append((kind, name))
         return self._at[kind, name]
 
-    def are(self, thread: _Thread, *kinds: str) -> NDArray[np.bool_]:
-        """Which events are of one of these kinds."""
-        chosen = np.zeros(self._size, np.bool_)
-        chosen[[at for at, kind in self._kinds.items() if kind in kinds]] = True
-        return chosen[thread.op]
-
-    def layer(self, thread: _Thread) -> _Layer:
+    def layer(self, thread: HostThread) -> _Layer:
         """Disjoint events, each its own cause."""
-        cause = np.zeros(self._size, np.int64)
-        for at in distinct(thread.op, self._size).tolist():
-            kind = self._kinds[at]
-            cause[at] = self.of(kind, "" if kind == DISPATCH else self._names[at])
+        size = max(thread.names, default=-1) + 1
+        cause = np.zeros(size, np.int64)
+        for at in distinct(thread.op, size).tolist():
+            kind = thread.kinds[at]
+            cause[at] = self.of(kind, "" if kind == DISPATCH else thread.names[at])
         return _Layer(thread.start, thread.end, cause[thread.op])
 
-    def launches(self, calls: _Thread) -> Counter[str]:
-        """Calls of jitted functions, by the function."""
-        found: Counter[str] = Counter()
-        for at, count in enumerate(counts_of(calls.op, self._size).tolist()):
-            function = launched_function(self._names[at]) if count else None
-            if function is not None:
-                found[function] += count
-        return found
-
-    def name_of(self, op: int) -> str:
-        return self._names[op]
+    def compiling(self, found: Sequence[Compiling]) -> _Layer:
+        return _Layer(
+            np.array([one.start for one in found], np.int64),
+            np.array([one.end for one in found], np.int64),
+            np.array([self.of(COMPILE, one.function) for one in found], np.int64),
+        )
 
 
-def _compiles(
-    causes: _Causes, compiling: _Thread, calls: _Thread
-) -> tuple[_Layer, list[tuple[str, int, int]]]:
-    """Where it compiles: from the start of the outermost call around it to the end of compiling.
-    As a layer, and as (function, start, end)."""
-    compiling = compiling.outermost
-    found: dict[int, tuple[str, int, int]] = {}
-    for start, end in zip(compiling.start.tolist(), compiling.end.tolist(), strict=True):
-        place = int(np.searchsorted(calls.start, start, side="right")) - 1
-        function = ""
-        if place >= 0 and start < calls.end[place]:
-            function = launched_function(causes.name_of(int(calls.op[place]))) or ""
-            start = int(calls.start[place])
-        first = found.get(start, (function, start, end))
-        found[start] = (first[0], start, max(first[2], end))
-    rows = sorted(found.values(), key=lambda row: row[1])
-    layer = _Layer(
-        np.array([row[1] for row in rows], np.int64),
-        np.array([row[2] for row in rows], np.int64),
-        np.array([causes.of(COMPILE, row[0]) for row in rows], np.int64),
-    )
-    return layer, rows
+def _launches(calls: HostThread) -> Counter[str]:
+    """Calls of jitted functions, by the function."""
+    found: Counter[str] = Counter()
+    size = max(calls.names, default=-1) + 1
+    for at, count in enumerate(counts_of(calls.op, size).tolist()):
+        function = launched_function(calls.names[at]) if count else None
+        if function is not None:
+            found[function] += count
+    return found
 
 
-def _between_launches(causes: _Causes, calls: _Thread) -> _Layer:
+def _between_launches(causes: _Causes, calls: HostThread) -> _Layer:
     starts, ends = calls.end[:-1], calls.start[1:]
     near = (ends > starts) & (ends - starts <= BETWEEN_LAUNCHES)
     cause = np.full(int(near.sum()), causes.of(DISPATCH, ""), np.int64)
@@ -301,22 +211,22 @@ def _on_device(host: HostDevices) -> _Layer:
 
 
 def _account(
-    host: HostDevices, kept: tuple[int, ...], edges: Int64s, thread: _Thread
+    host: HostDevices, kept: tuple[int, ...], edges: Int64s, thread: HostThread
 ) -> HostAccount:
     begin, end = int(edges[0]), int(edges[-1])
     idle, some_idle = _idle(host, begin, end)
-    causes = _Causes(host.timeline, thread.op)
+    causes = _Causes()
     if len(thread.markers):
         thread = thread.without_holders(thread.markers.starts, thread.markers.ends)
     else:
         thread = thread.without_holders(edges[:-1], edges[1:])
-    is_frame = causes.are(thread, FRAME)
-    calls = thread.only(causes.are(thread, DISPATCH)).outermost
-    compile_layer, compiles = _compiles(causes, thread.only(causes.are(thread, COMPILE)), calls)
+    is_frame = thread.are(FRAME)
+    calls = thread.of(DISPATCH).outermost
+    compiles = compilations(thread)
     events, frames = thread.only(~is_frame).outermost, thread.only(is_frame).outermost
     layers = (
         _on_device(host),
-        compile_layer,
+        causes.compiling(compiles),
         causes.layer(events),
         causes.layer(frames),
         _between_launches(causes, calls),
@@ -342,8 +252,8 @@ def _account(
         here = layer.cause[(layer.start >= begin) & (layer.start < end)]
         for at, count in enumerate(counts_of(here, len(causes.keys)).tolist()):
             counts[causes.keys[at]] += count
-    reads = thread.only(causes.are(thread, READ))
-    launches = causes.launches(calls.only((calls.start >= begin) & (calls.start < end)))
+    reads = thread.of(READ)
+    launches = _launches(calls.only((calls.start >= begin) & (calls.start < end)))
     counts[DISPATCH, ""] = sum(launches.values())
     rows = []
     group, place, index = unique_pairs(cause, inside)
@@ -369,12 +279,12 @@ def _account(
         causes=tuple(sorted(rows, key=lambda row: (-row.idle, row.kind, row.name, not row.inside))),
         compiles=tuple(
             Compile(
-                function,
-                finish - start,
-                kept[int(np.searchsorted(edges, start, side="right")) - 1] if kept else None,
+                one.function,
+                one.end - one.start,
+                kept[int(np.searchsorted(edges, one.start, side="right")) - 1] if kept else None,
             )
-            for function, start, finish in compiles
-            if begin <= start < end
+            for one in compiles
+            if begin <= one.start < end
         ),
         reads=int(((reads.start >= begin) & (reads.start < end)).sum()),
         launches=tuple(sorted(launches.items(), key=lambda item: (-item[1], item[0]))),

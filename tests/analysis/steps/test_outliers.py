@@ -139,16 +139,30 @@ def test_threads_that_launch_nothing_are_not_looked_at():
     assert causes(space)[8].kind == "gap"
 
 
-@pytest.mark.parametrize("first", ["python", "main/1"])
-def test_of_several_main_threads_the_one_that_covers_most_counts(first):
-    """The markers are on one thread, the launches on another; a compile comes before all else."""
-    other = {"python": "main/1", "main/1": "python"}[first]
+def test_the_thread_of_the_step_markers_is_looked_at_and_no_other():
+    """As the account of the host's idle time does it: one that launches is another one."""
     space, host, starts = stalled({9: 500}, thread="main/1")
-    host.call("save", starts[9] + 650, 600, line=first)
-    host.call("await", starts[9] + 650, 500, line=other)
+    host.call("save", starts[9] + 650, 500, line="python")
+    host.call("await", starts[9] + 650, 600, line="main/1")
+    host.call("backend_compile", starts[9] + 660, 450, line="main/1")
     assert causes(space)[8] == Cause("host_event", "save", "fusion.1", 500 * US, 0)
-    host.call("backend_compile", starts[9] + 660, 450, line=other)
-    assert causes(space)[8] == Cause("compile", "await", "fusion.1", 500 * US, 0)
+
+
+def test_a_python_frame_is_named_only_where_no_event_is():
+    space, host, starts = stalled({9: 500})
+    host.call("$loop.py:7 body", starts[9] + 610, 850)
+    assert causes(space)[8] == Cause("host_event", "$loop.py:7 body", "fusion.1", 500 * US, 0)
+    host.call("save", starts[9] + 650, 500)
+    assert causes(space)[8] == Cause("host_event", "save", "fusion.1", 500 * US, 0)
+
+
+def test_compiling_counts_with_tracing_and_lowering():
+    """From the start of the call: 440 of 870 us, of which XLA compiles for 50."""
+    space, host, starts = stalled({9: 500})
+    host.call("PjitFunction(train_step)", starts[9] + 700, 600)
+    host.call("backend_compile", starts[9] + 1_090, 50)
+    found = causes(space)[8]
+    assert (found.kind, found.name) == ("compile", "PjitFunction(train_step)")
 
 
 @pytest.mark.parametrize(

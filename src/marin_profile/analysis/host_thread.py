@@ -1,0 +1,128 @@
+"""The main thread of a host: which one it is, its events, and when it compiles.
+
+Contract
+* It is that of the step markers, else the one with most calls of jitted functions, else the one
+  with most launches.
+* It compiles from the start of the outermost call around compiling to the end of compiling, with
+  tracing and lowering.
+* Step markers and events that take no time are left out. Times are picoseconds on the event clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marin_profile.analysis.device_ops import HostDevices
+from marin_profile.analysis.steps.annotations import find_markers
+from marin_profile.base.columns import distinct
+from marin_profile.base.intervals import Intervals
+from marin_profile.events.host_events import (
+    COMPILE,
+    DISPATCH,
+    kind_of_host_event,
+    launched_function,
+)
+from marin_profile.events.timeline import Int64s
+
+
+@dataclass(frozen=True)
+class HostThread:
+    """Events in order of their start, the longest first, and the step markers. names, kinds (see
+    `host_events`): of the ops that occur."""
+
+    op: Int64s
+    start: Int64s
+    end: Int64s
+    markers: Intervals
+    names: Mapping[int, str]
+    kinds: Mapping[int, str]
+
+    def only(self, chosen: NDArray[np.bool_] | Int64s) -> HostThread:
+        return replace(self, op=self.op[chosen], start=self.start[chosen], end=self.end[chosen])
+
+    def are(self, *kinds: str) -> NDArray[np.bool_]:
+        """Which events are of one of these kinds."""
+        chosen = np.zeros(max(self.kinds, default=-1) + 1, np.bool_)
+        chosen[[op for op, kind in self.kinds.items() if kind in kinds]] = True
+        return chosen[self.op]
+
+    def of(self, *kinds: str) -> HostThread:
+        return self.only(self.are(*kinds))
+
+    @property
+    def outermost(self) -> HostThread:
+        """Without the events that lie in another one."""
+        if not len(self.op):
+            return self
+        reached = np.maximum.accumulate(self.end)
+        return self.only(np.concatenate(([True], self.start[1:] >= reached[:-1])))
+
+    def without_holders(self, starts: Int64s, ends: Int64s) -> HostThread:
+        """Without the events that hold one of the intervals, which are in order, as a whole."""
+        following = np.searchsorted(starts, self.start)
+        holds = np.append(ends, np.iinfo(np.int64).max)[following] <= self.end
+        return self.only(~holds)
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """function: what is compiled, "" if not known."""
+
+    function: str
+    start: int
+    end: int
+
+
+def main_thread(host: HostDevices) -> HostThread | None:
+    timeline = host.timeline
+    annotations = find_markers(timeline)
+    markers = Intervals.empty()
+    if annotations and not annotations[0].is_lone:
+        spans = annotations[0].spans
+        line = int(np.argmax(np.bincount(spans.line)))
+        own = spans.line == line
+        markers = Intervals.union_of(spans.start[own], spans.end[own])
+    else:
+        launching = _launching_line(host)
+        if launching is None:
+            return None
+        line = launching
+    rows = timeline.rows_of(timeline.lines[line])
+    is_marker, _ = timeline.step_num.find(rows)
+    rows = rows[~is_marker & (timeline.duration[rows] > 0)]
+    rows = rows[np.lexsort((-timeline.duration[rows], timeline.start[rows]))]
+    op, start = timeline.op[rows].astype(np.int64), timeline.start[rows]
+    names = {at: timeline.ops[at].name for at in distinct(op, len(timeline.ops)).tolist()}
+    kinds = {at: kind_of_host_event(name) for at, name in names.items()}
+    return HostThread(op, start, start + timeline.duration[rows], markers, names, kinds)
+
+
+def _launching_line(host: HostDevices) -> int | None:
+    timeline = host.timeline
+    calls = [at for at, op in enumerate(timeline.ops) if launched_function(op.name) is not None]
+    is_call = np.zeros(len(timeline.ops), np.bool_)
+    is_call[calls] = True
+    rows = np.flatnonzero(is_call[timeline.op]) if calls else np.zeros(0, np.int64)
+    if not len(rows):
+        launches = np.union1d(timeline.run_id.rows, timeline.correlation_id.rows)
+        rows = host.host_rows(launches)
+    return int(np.argmax(np.bincount(timeline.line[rows]))) if len(rows) else None
+
+
+def compilations(thread: HostThread) -> list[Compiling]:
+    """Disjoint, in order."""
+    compiling, calls = thread.of(COMPILE).outermost, thread.of(DISPATCH).outermost
+    found: dict[int, Compiling] = {}
+    for start, end in zip(compiling.start.tolist(), compiling.end.tolist(), strict=True):
+        place = int(np.searchsorted(calls.start, start, side="right")) - 1
+        function = ""
+        if place >= 0 and start < calls.end[place]:
+            function = launched_function(thread.names[int(calls.op[place])]) or ""
+            start = int(calls.start[place])
+        first = found.get(start, Compiling(function, start, end))
+        found[start] = replace(first, end=max(first.end, end))
+    return sorted(found.values(), key=lambda one: one.start)
