@@ -107,6 +107,7 @@ NAMES_NOT_QUANTITIES = {
     ("StepOutlier", "step_num"),
     ("Profiling", "missing_processes"),
     ("Region", "depth"),
+    ("RepeatedRegion", "depth"),
     ("Step", "index"),
     ("Step", "step_num"),
     ("StepClass", "representative_step"),

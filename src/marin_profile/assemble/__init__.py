@@ -46,7 +46,7 @@ from marin_profile.assemble.ledger import (
     time_breakdown,
 )
 from marin_profile.assemble.memory import memory
-from marin_profile.assemble.ops import families, hot_op, op_groups, regions
+from marin_profile.assemble.ops import families, hot_op, op_groups, regions, repeated_regions
 from marin_profile.assemble.profiling import profiling_section
 from marin_profile.assemble.programs import programs
 from marin_profile.assemble.roofline import roofline_section
@@ -63,6 +63,7 @@ WHOLE_CAPTURE_LISTS = (
     "gap_before_ops",
     "gap_region_contexts",
     "hierarchical_regions",
+    "repeated_regions",
 )
 
 
@@ -114,6 +115,7 @@ def assemble(
         communication_ops=communication_ops(context),
         gap_before_ops=[gap_row(context, gap) for gap in context.gaps],
         hierarchical_regions=regions(context),
+        repeated_regions=repeated_regions(context),
         gap_region_contexts=gap_contexts(context),
         optimization_candidates=advice_section(context, step_time, coverage, late, profiling),
         device_ledger=device_ledger(context),

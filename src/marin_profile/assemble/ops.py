@@ -10,11 +10,14 @@ from marin_profile.analysis.families import family_totals
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.regions import region_totals
+from marin_profile.analysis.repeated_regions import repeated_regions as found_repeated
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import Context, each_us, per_step, us
 from marin_profile.assemble.programs import runs_by_name
+from marin_profile.events.scopes import SEPARATOR
 
 OP_GROUP_LIMIT = 5000
+MOST_REPEATED = 100
 
 
 def hot_op(context: Context, op: OpTotals) -> schema.HotOp:
@@ -133,3 +136,24 @@ def regions(context: Context) -> list[schema.Region]:
         )
         for row in region_totals(context.ops)
     ]
+
+
+def repeated_regions(context: Context) -> list[schema.RepeatedRegion]:
+    rows = []
+    for row in found_repeated(context.ops)[:MOST_REPEATED]:
+        largest = min(row.members, key=lambda path: (-row.members[path], path))
+        rows.append(
+            schema.RepeatedRegion(
+                path=row.name,
+                depth=len(row.path),
+                count=row.count,
+                inclusive_duration=us(row.inclusive),
+                exclusive_duration=us(row.exclusive),
+                inclusive_by_pass=each_us(row.by_pass),
+                members=len(row.members),
+                largest=SEPARATOR.join(largest),
+                largest_duration=us(row.members[largest]),
+                smallest_duration=us(min(row.members.values())),
+            )
+        )
+    return rows

@@ -25,7 +25,7 @@ from marin_profile.facts.device_time import (
 from marin_profile.facts.waits import communication_wait
 from marin_profile.queries.collectives import CollectiveRow, collective_rows
 from marin_profile.queries.gap_before import context_rows, gap_rows
-from marin_profile.queries.regions import PassPart, RegionRow, region_rows
+from marin_profile.queries.regions import PassPart, RegionRow, region_rows, repeated_rows
 from marin_profile.queries.stragglers import (
     HostRow,
     WaitingDeviceRow,
@@ -59,6 +59,33 @@ def regions(summary: ProfileSummary, top_k: int) -> list[str]:
     return [
         *_basis(summary, "hierarchical_regions"),
         *table(headers, cells, "lrrrl"),
+        *left_out(len(rows), len(shown), "region"),
+        *_repeated(summary, top_k),
+    ]
+
+
+def _repeated(summary: ProfileSummary, top_k: int) -> list[str]:
+    rows = [row for row in repeated_rows(summary) if row.depth <= DEEPEST_REGION]
+    shown = rows[:top_k]
+    if not shown:
+        return []
+    cells = [
+        [
+            f"{code(row.path)} x {row.members}",
+            duration(row.inclusive_duration),
+            share(row.inclusive_share_of_total),
+            duration(row.inclusive_duration / row.members),
+            f"{duration(row.smallest_duration)} to {duration(row.largest_duration)}",
+            code(row.largest),
+        ]
+        for row in shown
+    ]
+    headers = ["repeated region", "inclusive", "share", "each, mean", "from, to", "largest"]
+    return [
+        "",
+        "Regions that are alike, folded:",
+        "",
+        *table(headers, cells, "lrrrrl"),
         *left_out(len(rows), len(shown), "region"),
     ]
 

@@ -149,6 +149,16 @@ class Region(Record):
     inclusive_by_pass: dict[str, Microseconds] | None = None
 
 
+class RepeatedRegion(Region):
+    """Regions that are alike, such as unrolled layers, as one ("a=>layer_*=>leaf"): the sum of
+    `members` plain regions, of which `largest` took most and another one least."""
+
+    members: Count
+    largest: str
+    largest_duration: Microseconds
+    smallest_duration: Microseconds
+
+
 class SemanticFamily(Record):
     """All ops of one family (attention, matmul, normalisation, copy, ...); `owned_duration` as in
     OpGroup."""

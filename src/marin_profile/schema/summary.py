@@ -26,7 +26,15 @@ from marin_profile.schema.device_time import DeviceLedger, StepAccount, TimeBrea
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.host import HostActivity
 from marin_profile.schema.memory import ProgramMemory
-from marin_profile.schema.ops import HotOp, OpGroup, Program, Region, Roofline, SemanticFamily
+from marin_profile.schema.ops import (
+    HotOp,
+    OpGroup,
+    Program,
+    Region,
+    RepeatedRegion,
+    Roofline,
+    SemanticFamily,
+)
 from marin_profile.schema.record import EPOCH_UTC, SCHEMA_VERSION, Record
 from marin_profile.schema.steps import StepTime
 from marin_profile.schema.text import canonical_json
@@ -35,7 +43,7 @@ from marin_profile.schema.text import canonical_json
 class ProfileSummary(Record):
     """The whole summary; `list_basis` says for each list which window it covers. `programs`: the
     one whose ops own most first. `memory`, the fullest programs first, is null where the profile
-    holds no plans of XLA's."""
+    holds no plans of XLA's. `repeated_regions`: the 100 largest."""
 
     schema_version: str = SCHEMA_VERSION
     generated_at_utc: str = EPOCH_UTC
@@ -51,6 +59,7 @@ class ProfileSummary(Record):
     communication_ops: list[CommunicationOp]
     gap_before_ops: list[GapBeforeOp]
     hierarchical_regions: list[Region]
+    repeated_regions: list[RepeatedRegion] = []
     gap_region_contexts: list[GapRegionContext] = []
     optimization_candidates: list[OptimizationCandidate]
     device_ledger: list[DeviceLedger] = []
