@@ -182,6 +182,15 @@ QUESTIONS = {
         "roofline",
         "Are the matmuls compute bound?",
     ],
+    "what_if": [
+        "What if communication were free?",
+        "what if device 3 were average?",
+        "what if gpu gaps were gone",
+        "What if the all-reduce took no time?",
+        "how long would a step be if fusion.1 were twice as fast?",
+        "What would the step take without device 3?",
+        "what if the recompute were removed?",
+    ],
     "attribution": [
         "Which ops lack attribution?",
         "how much time is unattributed",

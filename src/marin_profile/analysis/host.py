@@ -27,6 +27,7 @@ from marin_profile.analysis.ops import OpTotals, merge_op_totals, op_totals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.program_calls import ProgramCalls, merge_calls, program_calls
 from marin_profile.analysis.program_runs import launches_by_name
+from marin_profile.analysis.replay.track import HostTrack, host_track
 from marin_profile.analysis.roofline import Peaks, peaks_of
 from marin_profile.analysis.shared_processors import SharedProcessors, SharedTime
 from marin_profile.analysis.steps.account import (
@@ -77,7 +78,7 @@ class HostPart:
     ns, ps), and step_begin: (d, n) when each step began on each device after that, event clock.
     calls: see `program_calls`; launches: by program name, see `program_runs`. account_of_idle: see
     `host_account`; memory: see `memory`, None where the file holds no plans. shared: of the
-    headline window, see `shared_processors`."""
+    headline window, see `shared_processors`; track: see `replay.track`."""
 
     host: str
     source_format: str
@@ -124,6 +125,7 @@ class HostPart:
     account_of_idle: HostAccount | None = None
     memory: tuple[ProgramMemory, ...] | None = None
     shared: SharedTime | None = None
+    track: HostTrack | None = None
 
     @property
     def main_devices(self) -> int:
@@ -193,6 +195,9 @@ def analyse_host(
             terms.append(time.step_terms(steps.start[row], steps.end[row]))
         if device.name in in_steps and slow:
             period_terms.append(time.step_terms(begin[row], np.maximum(begin[row], end[row])))
+    merged_ops = merge_op_totals(ops)
+    gathered = collectives.gathered()
+    account = host_account(found, steps, first, clock)
     return HostPart(
         host=host,
         source_format=timeline.source_format,
@@ -203,9 +208,9 @@ def analyse_host(
         periods=periods,
         account=windows,
         step_terms=_summed_terms(terms),
-        ops=merge_op_totals(ops),
+        ops=merged_ops,
         transfers=merge_transfers(transfers),
-        collectives=collectives.gathered(),
+        collectives=gathered,
         gaps=gap_totals(found, steady, in_account),
         empty_devices=found.empty_devices,
         lines_not_analysed=found.lines_not_analysed,
@@ -236,9 +241,10 @@ def analyse_host(
         first_op=min((int(device.start.min()) for device in found.devices), default=0),
         calls=tuple(merge_calls(calls)),
         launches=launches_by_name(timeline),
-        account_of_idle=host_account(found, steps, first, clock),
+        account_of_idle=account,
         memory=_memory(found),
         shared=shared.time(),
+        track=host_track(found, period_windows, periods, gathered, merged_ops, account),
     )
 
 

@@ -98,6 +98,21 @@ def op_rate(op: OpTotals, peaks: Peaks) -> OpRate:
     return OpRate(tflops, gbps, _larger(compute, memory), False)
 
 
+def share_at_roofline(ops: Iterable[OpTotals], peaks: Peaks) -> float | None:
+    """The part of their time that these compute ops would take at their roofline; None unless the
+    costs of all of them and both peaks are known."""
+    time = needed = 0.0
+    for op in ops:
+        rate = op_rate(op, peaks)
+        compute = _utilisation(rate.tflops, peaks.teraflops)
+        memory = _utilisation(rate.gbps, peaks.hbm_gigabytes)
+        if op.exclusive and (compute is None or memory is None):
+            return None
+        time += op.exclusive
+        needed += op.exclusive * max(compute or 0.0, memory or 0.0)
+    return needed / time if time else None
+
+
 def _utilisation(rate: float | None, peak: float | None) -> float | None:
     return None if rate is None or peak is None else rate / peak
 

@@ -51,6 +51,7 @@ from marin_profile.assemble.profiling import profiling_section
 from marin_profile.assemble.programs import programs
 from marin_profile.assemble.roofline import roofline_section
 from marin_profile.assemble.steps import step_time_section
+from marin_profile.assemble.what_if import what_if_section
 
 WHOLE_CAPTURE_LISTS = (
     "hot_ops",
@@ -130,6 +131,7 @@ def assemble(
         hosts=hosts_section(context, facts),
         host_activity=host_activity(context),
         memory=memory(context),
+        what_if=what_if_section(context),
         coverage=coverage,
         capture=capture_section(parts, facts, profiling),
         list_basis={
@@ -138,6 +140,7 @@ def assemble(
             "time_breakdown": breakdown.basis or schema.CAPTURE,
             "optimization_candidates": context.window,
             "host_activity": schema.WHOLE_PERIODS if context.in_periods else schema.CAPTURE,
+            "what_if": schema.WHOLE_PERIODS if context.in_periods else schema.CAPTURE,
             "stragglers": context.window,
             "straggler_hosts": context.window,
         },

@@ -34,6 +34,7 @@ from marin_profile.queries import (
     stragglers,
     top_ops,
     transfers,
+    what_if,
 )
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query
 from marin_profile.schema import ProfileSummary
@@ -56,6 +57,7 @@ QUERIES: tuple[Query, ...] = (
     families.QUERY,
     passes.QUERY,
     bound_by.QUERY,
+    what_if.QUERY,
     attribution.QUERY,
     next_steps.QUERY,
     comparison_hint.QUERY,

@@ -41,7 +41,8 @@ class CannotAnswer:
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a question asks with. `op` is the text as asked: each query looks it up itself."""
+    """What a question asks with. `op` is the text as asked: each query looks it up itself;
+    `device`: the number in its name; `gaps`: whether it asks what if there were no gaps."""
 
     limit: int | None = None
     op: str | None = None
@@ -49,6 +50,8 @@ class Parameters:
     family: str | None = None
     pass_: str | None = None
     window: str | None = None
+    device: int | None = None
+    gaps: bool = False
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,8 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
             family=family,
             pass_=_only(passes),
             window=CAPTURE if {"whole", "entire", "full"} & found else None,
+            device=_device(words, tokens),
+            gaps=bool({"gap", "idle"} & found and {"if", "without"} & found),
         ),
     )
 
@@ -219,6 +221,18 @@ def _family(summary: ProfileSummary, words: Sequence[str]) -> str | None:
 
 def _american(word: str) -> str:
     return word.replace("isation", "ization")
+
+
+def _device(words: Sequence[str], tokens: Sequence[str]) -> int | None:
+    """The number behind a device: "gpu 3", "/device:TPU:3"."""
+    return next(
+        (
+            int(words[at + 1])
+            for at, token in enumerate(tokens[:-1])
+            if token == "device" and words[at + 1].isdigit()
+        ),
+        None,
+    )
 
 
 def _limit(words: Sequence[str], tokens: Sequence[str]) -> int | None:

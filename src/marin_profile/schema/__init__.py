@@ -68,6 +68,7 @@ from marin_profile.schema.steps import (
 )
 from marin_profile.schema.summary import ProfileSummary
 from marin_profile.schema.text import canonical_json
+from marin_profile.schema.what_if import WhatIf, WhatIfChange
 
 __all__ = [
     "CAPTURE",
@@ -124,6 +125,8 @@ __all__ = [
     "TraceProvenance",
     "Transfer",
     "UnattributedOp",
+    "WhatIf",
+    "WhatIfChange",
     "WorkBetween",
     "canonical_json",
     "load_summary",

@@ -38,6 +38,7 @@ from marin_profile.schema.ops import (
 from marin_profile.schema.record import EPOCH_UTC, SCHEMA_VERSION, Record
 from marin_profile.schema.steps import StepTime
 from marin_profile.schema.text import canonical_json
+from marin_profile.schema.what_if import WhatIf
 
 
 class ProfileSummary(Record):
@@ -74,6 +75,7 @@ class ProfileSummary(Record):
     hosts: list[Host] = []
     host_activity: list[HostActivity] = []
     memory: list[ProgramMemory] | None = None
+    what_if: WhatIf | None = None
     coverage: Coverage | None = None
     capture: CaptureDetails | None = None
     list_basis: dict[str, str] = {}

@@ -174,9 +174,9 @@ class _Rows:
                 waits.add(found, steady)
                 _add_wait(row, found)
         if permutes:
-            neighbours = _Found(table, _neighbours(groups), of_each=True)
-            waits.add(neighbours, steady)
-            _add_wait(row, neighbours)
+            of_each = _Found(table, neighbours(groups), of_each=True)
+            waits.add(of_each, steady)
+            _add_wait(row, of_each)
 
     def totals(self) -> tuple[CollectiveTotals, ...]:
         sums: dict[tuple[str, int | None], list[int]] = {}
@@ -239,7 +239,7 @@ def _plus(total: int | None, payload: Int64s, count: Int64s) -> int | None:
     return total + int((payload * count).sum())
 
 
-def _neighbours(pairs: Iterable[tuple[int, ...]]) -> Int64s:
+def neighbours(pairs: Iterable[tuple[int, ...]]) -> Int64s:
     """Per device that sends or receives: itself, then those it waits for, filled up with itself."""
     partners: dict[int, set[int]] = {}
     for source, target in pairs:
