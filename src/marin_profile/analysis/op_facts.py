@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marin_profile.analysis.costs import UNKNOWN_COSTS, Costs, Module, costs_of
+from marin_profile.analysis.fusions import largest_in, other_scopes
 from marin_profile.analysis.planes import GPU, plane_kind
 from marin_profile.analysis.programs import registered_programs
 from marin_profile.base.columns import distinct
@@ -47,7 +48,8 @@ NO_PRODUCT = Product()
 class OpFacts:
     """What is known of one op of the op table. `program_id` and `module` identify its program.
     in_loop: it stands in the body of a loop, as far as the file shows. product: of what its dot,
-    convolution or library product multiplies, or of what the one in a fusion does."""
+    convolution or library product multiplies, or of what the one in a fusion does. fused_with: the
+    other scopes that a fusion holds, without the ops' own names."""
 
     name: str
     canonical: str
@@ -68,6 +70,7 @@ class OpFacts:
     has_hlo: bool
     in_loop: bool = False
     product: Product = NO_PRODUCT
+    fused_with: tuple[tuple[str, ...], ...] = ()
 
     @property
     def kind(self) -> str:
@@ -210,6 +213,7 @@ def _facts(op: Op, module: Module, stream: str | None, looped: frozenset[str]) -
         in_loop=(op.hlo_op or op.name) in looped
         or any("while/body" in hint for hint in _hints(op, instruction)),
         product=_product(op, instruction, module),
+        fused_with=other_scopes(scope, instruction, module) if scope else (),
     )
 
 
@@ -224,9 +228,10 @@ def _costs(op: Op, op_class: OpClass, instruction: HloInstruction | None, module
 def _scope(
     op: Op, instruction: HloInstruction | None, module: Module
 ) -> tuple[tuple[str, ...], str]:
-    """A fusion's is that of the product in it, which is what takes the time, not of its root."""
+    """A fusion's is that of the op in it that takes the time, see `fusions`."""
     products = [one.op_name for one in _products_in(instruction, module) if one.op_name]
-    for hint in (*products[:1], *_hints(op, instruction)):
+    inside = products[:1] or [largest_in(instruction, module)]
+    for hint in (*inside, *_hints(op, instruction)):
         parsed = parse_scope(hint)
         if parsed:
             return parsed

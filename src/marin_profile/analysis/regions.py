@@ -16,13 +16,15 @@ from marin_profile.events.scopes import SEPARATOR
 
 @dataclass
 class RegionTotals:
-    """Picoseconds; count = op executions inside."""
+    """Picoseconds; count = op executions inside. fused_with: by scope outside of the region, the
+    self time of its fusions that also hold ops of that scope."""
 
     path: tuple[str, ...]
     count: int = 0
     inclusive: int = 0
     exclusive: int = 0
     by_pass: dict[str, int] = field(default_factory=dict)
+    fused_with: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -40,6 +42,9 @@ def region_totals(ops: Iterable[OpTotals]) -> list[RegionTotals]:
             region.inclusive += op.exclusive
             by_pass = region.by_pass
             by_pass[op.facts.pass_name] = by_pass.get(op.facts.pass_name, 0) + op.exclusive
+            for other in op.facts.fused_with:
+                if other[:depth] != path[:depth]:
+                    region.fused_with[other] = region.fused_with.get(other, 0) + op.exclusive
             if depth == len(path):
                 region.exclusive += op.exclusive
     return sorted(found.values(), key=lambda row: (-row.inclusive, len(row.path), row.path))

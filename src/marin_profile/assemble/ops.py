@@ -17,6 +17,7 @@ from marin_profile.assemble.programs import runs_by_name
 from marin_profile.events.scopes import SEPARATOR
 
 OP_GROUP_LIMIT = 5000
+MOST_FUSED = 3
 MOST_REPEATED = 100
 
 
@@ -47,6 +48,7 @@ def hot_op(context: Context, op: OpTotals) -> schema.HotOp:
         bound_by=rate.bound_by,
         exposed_duration=us(op.exposed),
         per_step_duration=per_step(context, [op]),
+        fused_with=["/".join(scope) for scope in facts.fused_with[:MOST_FUSED]],
     )
 
 
@@ -133,6 +135,12 @@ def regions(context: Context) -> list[schema.Region]:
             inclusive_duration=us(row.inclusive),
             exclusive_duration=us(row.exclusive),
             inclusive_by_pass=each_us(row.by_pass),
+            fused_with={
+                SEPARATOR.join(scope): us(time)
+                for scope, time in sorted(
+                    row.fused_with.items(), key=lambda item: (-item[1], item[0])
+                )[:MOST_FUSED]
+            },
         )
         for row in region_totals(context.ops)
     ]

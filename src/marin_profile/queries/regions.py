@@ -30,6 +30,7 @@ class RegionRow(Row, frozen=True, kw_only=True, tag_field="record", tag="region"
     inclusive_share_of_total: Share | None = None
     exclusive_share_of_total: Share | None = None
     inclusive_by_pass: list[PassPart]
+    fused_with: dict[str, Microseconds]
 
 
 class RepeatedRegionRow(RegionRow, frozen=True, kw_only=True, tag="repeated_region"):
@@ -69,6 +70,7 @@ def _row(kind: type[R], region: Region, whole: float | None) -> R:
         inclusive_share_of_total=ratio(region.inclusive_duration, whole),
         exclusive_share_of_total=ratio(region.exclusive_duration, whole),
         inclusive_by_pass=_by_pass(region.inclusive_by_pass or {}),
+        fused_with=region.fused_with,
     )
 
 

@@ -34,7 +34,9 @@ class HotOp(Record):
     `per_step_duration` is the self time per kept step and device in the steady window;
     `category` is the kind (compute, all-reduce, host_to_device, ...), `hlo_category` XLA's own.
     `flops` and `bytes_accessed` of one execution, null where not known; `cost_source` is "profile"
-    or "hlo". Of several kernels of one HLO op, the one with most self time has the costs."""
+    or "hlo". Of several kernels of one HLO op, the one with most self time has the costs.
+    `fused_with`: the other scopes that a fusion holds ops of; its own is that of its product, else
+    of its largest op."""
 
     name: str
     canonical_name: str = ""
@@ -63,6 +65,7 @@ class HotOp(Record):
     bound_by: str | None = None
     exposed_duration: Microseconds | None = None
     per_step_duration: Microseconds | None = None
+    fused_with: list[str] = []
 
     @model_validator(mode="before")
     @classmethod
@@ -139,7 +142,9 @@ class Program(Record):
 
 
 class Region(Record):
-    """A scope path ("a=>b=>leaf"). Inclusive and exclusive are sums of self time over devices."""
+    """A scope path ("a=>b=>leaf"). Inclusive and exclusive are sums of self time over devices.
+    `fused_with`: scopes outside of it of which its fusions hold ops too, the three with most of
+    its time in such fusions; what each side takes of a fusion is not known."""
 
     path: str
     depth: int = Field(ge=0)
@@ -147,6 +152,7 @@ class Region(Record):
     inclusive_duration: Microseconds
     exclusive_duration: Microseconds
     inclusive_by_pass: dict[str, Microseconds] | None = None
+    fused_with: dict[str, Microseconds] = {}
 
 
 class RepeatedRegion(Region):
