@@ -91,7 +91,7 @@ def advice_claims_no_more_than_there_is(
     }
     claimed = dict.fromkeys(there, 0.0)
     for one in summary.optimization_candidates:
-        if one.ceiling_share is not None and one.ceiling_of is not None:
+        if one.ceiling_share is not None and one.ceiling_of not in (None, advice.STEP):
             # Waits for the last, and what varies, are parts of exposed communication.
             is_part = one.ceiling_of in (advice.WAIT, advice.VARYING)
             claimed[advice.COMMUNICATION if is_part else one.ceiling_of] += one.ceiling_share

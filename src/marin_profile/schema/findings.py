@@ -32,15 +32,15 @@ class GapRegionContext(Record):
 
 
 class OptimizationCandidate(Record):
-    """One thing to try, with the numbers that speak for it: `rationale` is the cause, `why` the one
-    line of evidence to show, `evidence_fields` where in this summary the evidence stands, `verify`
-    what shows afterwards that it helped. `ceiling_share` of device time is the most that it can
-    save, `ceiling_per_step` that share of the mean step, got as `ceiling_basis` says; it is a part
-    of `ceiling_of` ("idle", "wait", "varying", "exposed_communication", "exposed_transfer",
-    "compute"; where devices share processors, of their hosts' time), and no time is claimed by two
-    candidates. Null: it saves no time itself. `certainty`: "known" where
-    the cause of that time is seen, else "at most". `occurs`: "one-off" or "recurring", null where
-    that is not known."""
+    """One thing to try, with the numbers that speak for it: `rationale` is the cause, `why` the
+    one line of evidence to show, `evidence_fields` where in this summary the evidence stands,
+    `verify` what shows afterwards that it helped. `ceiling_share` of device time is the most
+    that it can save, `ceiling_per_step` that share of the mean step, got as `ceiling_basis`
+    says; it is a part of `ceiling_of` ("idle", "wait", "varying", "exposed_communication",
+    "exposed_transfer", "compute", or "step", of all of them; where devices share processors, of
+    their hosts' time), and no time is claimed by two candidates. Null: it saves no time itself.
+    `certainty`: "known" where the cause of that time is seen, else "at most". `occurs`:
+    "one-off" or "recurring", null where that is not known."""
 
     candidate_id: str
     title: str

@@ -13,12 +13,15 @@ Contract
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from marin_profile.analysis.advice import capture, communication, host, ops, steps, transfers
 from marin_profile.analysis.advice.model import (
     COMMUNICATION,
     COMPUTE,
     IDLE,
     KNOWN,
+    STEP,
     TERMS,
     TRANSFER,
     VARYING,
@@ -42,20 +45,20 @@ from marin_profile.analysis.advice.model import (
 RULES: tuple[Rule, ...] = (
     *capture.READING,
     *host.NAMED_CAUSES,
+    *steps.RULES,
     *communication.WAITED_FOR,
     *communication.ON_THE_WIRE,
     *communication.UNEVEN_WORK,
     *transfers.RULES,
     *host.UNNAMED,
-    *steps.RULES,
     *ops.RULES,
     host.APART,
     steps.UNEVEN,
     *capture.LACKS,
 )
 
-# Of device time: what earlier rules leave below this is not worth an advice.
-LEAST_LEFT = 0.001
+# Of a claim: where earlier rules left less of it, it is theirs.
+LEAST_LEFT = 0.5
 
 
 def candidates(findings: Findings) -> list[Candidate]:
@@ -66,11 +69,26 @@ def candidates(findings: Findings) -> list[Candidate]:
             if rule.term is None or found.share is None:
                 made.append(Candidate(rule, found, None))
                 continue
-            share = max(0.0, min(found.share, left[rule.term]))
-            if share >= LEAST_LEFT:
-                left[rule.term] -= share
+            claim = _claim(rule.term, found, left)
+            share = sum(claim.values())
+            if share > 0 and share >= LEAST_LEFT * found.share:
+                for term, part in claim.items():
+                    left[term] -= part
                 made.append(Candidate(rule, found, share))
     return sorted(made, key=_rank)
+
+
+def _claim(term: str, found: Found, left: Mapping[str, float]) -> dict[str, float]:
+    """By term, no more than is left. A claim on the whole step takes what is no compute from the
+    other terms in proportion."""
+    wanted = found.share or 0.0
+    if term != STEP:
+        return {term: max(0.0, min(wanted, left[term]))}
+    others = {name: share for name, share in left.items() if name != COMPUTE}
+    whole = sum(others.values())
+    part = min(1.0, (wanted - found.compute) / whole) if whole > 0 else 0.0
+    compute = max(0.0, min(found.compute, left[COMPUTE]))
+    return {COMPUTE: compute, **{name: share * part for name, share in others.items()}}
 
 
 def _rank(one: Candidate) -> tuple[int, float, str]:
@@ -83,6 +101,7 @@ __all__ = [
     "COMPUTE",
     "IDLE",
     "RULES",
+    "STEP",
     "TERMS",
     "TRANSFER",
     "VARYING",

@@ -66,7 +66,7 @@ def small(f: Findings) -> Iterator[Found]:
         return
     per_step = sum(row.per_step or 0.0 for row in rows)
     yield Found(
-        "Combine small collectives",
+        f"Combine small collectives, most of all {_name(rows[0])}",
         "Each of many small collectives pays the latency of the network for a few bytes.",
         (
             f"small collectives: {percent(_share(rows))} of {f.basis}, {per_step:.1f} a step on "

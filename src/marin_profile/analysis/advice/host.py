@@ -14,7 +14,6 @@ from marin_profile.analysis.advice.model import (
     Found,
     Gaps,
     HostIdle,
-    Occurrence,
     Rule,
     percent,
 )
@@ -101,18 +100,13 @@ def _rule_of(meets: Condition, words: Callable[[HostIdle], tuple[str, str]]) -> 
             if meets(cause, f):
                 title, why = words(cause)
                 yield Found(
-                    title, why, _evidence(cause, f), cause.share, KNOWN, occurs=_occurs(cause)
+                    title, why, _evidence(cause, f), cause.share, KNOWN, occurs=cause.occurs
                 )
 
     return find
 
 
 Finder = Callable[[Findings], Iterator[Found]]
-
-
-def _occurs(cause: HostIdle) -> Occurrence | None:
-    """None where the account has no steps to tell."""
-    return None if not cause.periods else ONE_OFF if cause.is_one_off else RECURRING
 
 
 def _evidence(cause: HostIdle, f: Findings) -> tuple[str, ...]:
@@ -134,7 +128,8 @@ def _occurrence(cause: HostIdle) -> list[str]:
         return [f"in {cause.step_count} of {plural(cause.periods, 'step')}"]
     listed = ", ".join(map(str, cause.steps[:MOST_NAMED]))
     more = ", ..." if len(cause.steps) > MOST_NAMED else ""
-    often = f"every {cause.every} steps" if cause.every else "one-off" if cause.is_one_off else ""
+    often = f"every {cause.every} steps" if cause.every else ""
+    often = ONE_OFF if cause.occurs == ONE_OFF else often
     where = f"in {cause.step_count} of {plural(cause.periods, 'step')} ({listed}{more})"
     return [f"{where}, {often}" if often else where]
 

@@ -31,6 +31,8 @@ VARYING: Final = "varying"
 COMMUNICATION: Final = "exposed_communication"
 TRANSFER: Final = "exposed_transfer"
 COMPUTE: Final = "compute"
+# A part of all of them, as a program has that some steps run besides.
+STEP: Final = "step"
 TERMS: Final = (IDLE, WAIT, VARYING, COMMUNICATION, TRANSFER, COMPUTE)
 
 # A collective of so few bytes pays for latency, not for bandwidth.
@@ -87,9 +89,12 @@ class HostIdle:
     every: int | None = None
 
     @property
-    def is_one_off(self) -> bool:
-        """Neither in most steps nor at a constant distance."""
-        return self.periods > 0 and self.every is None and 2 * self.step_count < self.periods
+    def occurs(self) -> Occurrence | None:
+        """Recurring in most steps or at a constant distance; None in some without one, and where no
+        steps are known."""
+        if self.periods and (self.every is not None or 2 * self.step_count >= self.periods):
+            return RECURRING
+        return ONE_OFF if self.step_count == 1 else None
 
 
 @dataclass(frozen=True)
@@ -265,8 +270,9 @@ def _ratio(part: float, whole: float) -> float:
 @dataclass(frozen=True)
 class Found:
     """What a rule's function yields. share: what is saved at most, None where it saves no time
-    itself. line: the one line of the evidence to show. By default it is the first, but behind a
-    ceiling the second, since the first says how large that is."""
+    itself; compute: how much of a share of STEP is compute. line: the one line of the evidence to
+    show. By default it is the first, but behind a ceiling the second, since the first says how
+    large that is."""
 
     title: str
     cause: str
@@ -275,6 +281,7 @@ class Found:
     certainty: Certainty = AT_MOST
     occurs: Occurrence | None = None
     line: str = ""
+    compute: float = 0.0
 
     @property
     def why(self) -> str:

@@ -24,7 +24,7 @@ from marin_profile.analysis.advice.steps import programs_of_slow_steps
 from marin_profile.analysis.roofline import MEMORY_BOUND
 
 RECOMPUTE = 0.05
-COPIES = 0.05
+COPIES = 0.10
 WIDE = 0.05
 THIN = 0.05
 FAR = 0.05

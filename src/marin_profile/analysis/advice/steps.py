@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from marin_profile.analysis.advice.host import causes_named
 from marin_profile.analysis.advice.model import (
-    COMPUTE,
     KNOWN,
     LAST,
     ONE_OFF,
     RECURRING,
+    STEP,
     CauseOfSlowSteps,
     Findings,
     Found,
@@ -33,12 +33,12 @@ def programs_of_slow_steps(f: Findings) -> dict[str, CauseOfSlowSteps]:
 
 
 def other_program(f: Findings) -> Iterator[Found]:
-    """A program of its own in some steps: what its ops compute, no more than the steps grow by."""
+    """A program of its own in some steps: all that they grow by, a part of which is compute."""
     if not f.step_mean_us:
         return
     for name, slow in programs_of_slow_steps(f).items():
         computed = sum(op.share for op in f.ops if op.module == name)
-        share = min(slow.excess_us / f.step_mean_us, computed)
+        share = slow.excess_us / f.step_mean_us
         if share < OTHER_PROGRAM:
             continue
         seen = _in_words(slow)
@@ -50,6 +50,7 @@ def other_program(f: Findings) -> Iterator[Found]:
             KNOWN,
             occurs=ONE_OFF if slow.count == 1 else RECURRING,
             line=seen,
+            compute=min(share, computed),
         )
 
 
@@ -94,8 +95,8 @@ RULES = (
             "--trainer.steps_per_eval), or in a job of its own.",
         ),
         "query step_time: the mean comes closer to the median",
-        COMPUTE,
-        "what the slow steps exceed the typical one by, at most what the program's ops compute",
+        STEP,
+        "what the slow steps exceed the typical one by, over all steps",
     ),
 )
 
