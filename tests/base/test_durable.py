@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,34 @@ def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:
     done = mounted(tmp_path, "size=100k", [sys.executable, "-c", FULL, tmp_path])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["No space left on device"] * 3
+
+
+def test_what_is_to_be_left_alone_stays(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    for content, unless in (("a", False), ("b", True), ("c", False)):
+        with new_folder(target, unless=lambda held=unless: held) as new:
+            (new / "file").write_text(content)
+        assert (target / "file").read_text() == ("c" if content == "c" else "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_whether_it_is_left_alone_is_asked_and_done_by_one_writer_at_a_time(tmp_path: Path) -> None:
+    """Of many writers that each leave alone what is there, the first one's stays."""
+    target = tmp_path / "out"
+    writers = 8
+    together = threading.Barrier(writers)
+
+    def write(number: int) -> None:
+        with new_folder(target, unless=target.exists) as new:
+            (new / "file").write_text(str(number))
+            together.wait()
+        seen.append((target / "file").read_text())
+
+    seen: list[str] = []
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(seen)) == 1
+    assert len(seen) == writers

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from typing import Any
 
 import pytest
 
+import killed
 from builders_summary import build_summary, uneven_steps
 from builders_xspace import STAMP, Space
 from marin_profile.base.config_hash import config_hash
@@ -25,6 +28,7 @@ from marin_profile.pipeline import summarize
 from marin_profile.schema import ProfileSummary, load_summary, parse_summary
 from marin_profile.wandb import artifacts, names, session
 from marin_profile.wandb.download import climbing_path, doubtful_reference, referred_folder
+from mounts import mounted
 from wandb_server import WandbServer
 
 wandb = pytest.importorskip("wandb")
@@ -258,6 +262,81 @@ def test_a_whole_download_is_not_repeated_and_a_damaged_one_is(
     assert call(*arguments).stdout == first.stdout
     assert (loopback.downloads(), file.read_bytes()) == (before + 3, content)
     assert list(tmp_path.rglob(".*.tmp")) == []
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("there", ["nothing", "a damaged one"])
+def test_a_download_killed_at_each_write_is_the_old_or_the_new_one(
+    loopback: Loopback, tmp_path: Path, there: str
+) -> None:
+    root = tmp_path / "root"
+    command = ["summarize", "--artifact", f"{CAPTURE}:v1", "--download-root", str(root)]
+    command += ["--output", str(tmp_path / "summary.json")]
+
+    def ready() -> None:
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+        for name, content in before.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(content)
+
+    before: dict[str, bytes] = {}
+    ready()
+    assert killed.end_of(command, str(root)) == 0
+    new = files_below(root)
+    if there != "nothing":
+        before = {name: content[:-1] + b"?" for name, content in new.items()}
+    kills = 0
+    while True:
+        ready()
+        code = killed.end_of(command, str(root), kills + 1)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        kills += 1
+        seen = {
+            name: content
+            for name, content in files_below(root).items()
+            if ".marin-profile-" not in name
+        }
+        assert seen in (before, new), kills
+        assert killed.end_of(command, str(root)) == 0
+        assert files_below(root) == new, kills
+        assert list(root.rglob(".*.tmp")) == [], kills
+    assert kills >= 8
+    ready()
+    assert killed.ends_of([command] * 4, str(root), times=2) == [0] * 4
+    assert files_below(root) == new
+    assert list(root.rglob(".*.tmp")) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [("nr_inodes=5", "No space left on device"), ("ro", "Read-only file system")],
+)
+def test_a_download_to_a_full_or_read_only_disk_is_refused_in_one_sentence(
+    loopback: Loopback, tmp_path: Path, options: str, cause: str
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    program = (
+        "import os, sys\nfrom marin_profile.cli import run\n"
+        "code = run(sys.argv[2:])\nprint(code, list(os.walk(sys.argv[1]))[-1][1:])"
+    )
+    download = ("summarize", "--artifact", f"{CAPTURE}:v1", "--download-root", disk)
+    done = mounted(disk, options, [sys.executable, "-c", program, disk, *download])
+    assert done.stdout == "2 ([], [])\n", done.stderr
+    assert cause in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
 
 
 def test_a_download_that_breaks_off_leaves_nothing_half(

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from math import gcd, prod
 
+from marin_profile.base.caches import cached
 from marin_profile.events.classify import BOOKKEEPING, is_bookkeeping, opcode_of
 from marin_profile.events.shapes import Array, array_bytes, arrays_in
 from marin_profile.events.timeline import HloComputation, HloInstruction, Op, WindowDimension
@@ -224,7 +224,7 @@ def _convolution_flops(
     return 2 * beside * pairs * kernel.dims[dims.kernel_input_feature]
 
 
-@cache
+@cached
 def _meetings(inputs: int, outputs: int, window: WindowDimension) -> int:
     """In how many pairs of an output and a kernel position the window meets an input element, and
     neither padding nor the holes of a dilated input."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,11 +57,6 @@ class OpTotals:
         return self.facts.costs if self.cost_count else ZERO_COSTS
 
     @property
-    def key(self) -> tuple[str, str, str, int | None, OpFacts, str]:
-        facts = self.facts
-        return facts.name, facts.hlo_op, self.module, self.program_id, facts, self.device_kind
-
-    @property
     def rank(self) -> tuple[int, str, tuple[str, ...], str, int]:
         """Most self time first; ties by name, then by what tells ops of one name apart."""
         program = -1 if self.program_id is None else self.program_id
@@ -68,11 +64,24 @@ class OpTotals:
 
 
 def merge_op_totals(parts: Iterable[OpTotals]) -> list[OpTotals]:
-    merged: dict[tuple[str, str, str, int | None, OpFacts, str], OpTotals] = {}
+    """The sums, in the order of their ranks."""
+    merged: dict[tuple[str, int | None, str], dict[OpFacts, OpTotals]] = {}
     for part in parts:
-        known = merged.get(part.key)
-        merged[part.key] = part if known is None else _add(known, part)
-    return sorted(merged.values(), key=lambda op: op.rank)
+        ops = merged.setdefault((part.module, part.program_id, part.device_kind), {})
+        known = ops.get(part.facts)
+        ops[part.facts] = part if known is None else _add(known, part)
+    return _ranked(chain.from_iterable(ops.values() for ops in merged.values()))
+
+
+def _ranked(ops: Iterable[OpTotals]) -> list[OpTotals]:
+    """By rank. Only ops of one name and time pay for what else tells them apart."""
+    by_name = sorted(ops, key=lambda op: op.facts.name)
+    by_name.sort(key=lambda op: op.exclusive, reverse=True)
+    ordered: list[OpTotals] = []
+    for _, group in groupby(by_name, key=lambda op: (op.exclusive, op.facts.name)):
+        tied = list(group)
+        ordered += sorted(tied, key=lambda op: op.rank) if len(tied) > 1 else tied
+    return ordered
 
 
 def _add(a: OpTotals, b: OpTotals) -> OpTotals:
@@ -104,11 +113,13 @@ def programs_of(device: DeviceOps, facts: tuple[OpFacts, ...]) -> tuple[list[Pro
         key[inside] = executions.key[device.execution[inside]]
     ops, keys, inverse = unique_pairs(device.op, key)
     programs = []
+    known: dict[Program, Program] = {}
     for op, module in zip(ops.tolist(), keys.tolist(), strict=True):
         fact = facts[op]
         around: Program = modules[module] if module >= 0 else ("", None)
         program_id = fact.program_id if fact.program_id is not None else around[1]
-        programs.append((fact.module or names.get(program_id, around[0]), program_id))
+        program: Program = (fact.module or names.get(program_id, around[0]), program_id)
+        programs.append(known.setdefault(program, program))
     return programs, inverse
 
 
@@ -141,27 +152,52 @@ def op_totals(
         exposed = sum_by(index[time.owned.owner], time.owned.end - time.owned.start, size)
         account_count = _starts(device, index, size, account)
         owned = sum_by(index[time.owned.owner], time.owned.inside(account or (0, 0)), size)
+    columns = (
+        count,
+        total,
+        exclusive,
+        exposed,
+        steady_count,
+        steady_exclusive,
+        period_count,
+        period_exclusive,
+        count * bears,
+        period_count * bears,
+        account_count,
+        owned,
+    )
     return [
         OpTotals(
-            facts=facts[op_of[i]],
-            module=programs[i][0],
-            program_id=programs[i][1],
-            count=int(count[i]),
-            total=int(total[i]),
-            exclusive=int(exclusive[i]),
-            exposed=int(exposed[i]),
-            steady_count=int(steady_count[i]),
-            steady_exclusive=int(steady_exclusive[i]),
-            period_count=int(period_count[i]),
-            period_exclusive=int(period_exclusive[i]),
-            cost_count=int(count[i] * bears[i]),
-            period_cost_count=int(period_count[i] * bears[i]),
+            facts=facts[op],
+            module=module,
+            program_id=program_id,
+            count=values[0],
+            total=values[1],
+            exclusive=values[2],
+            exposed=values[3],
+            steady_count=values[4],
+            steady_exclusive=values[5],
+            period_count=values[6],
+            period_exclusive=values[7],
             device_kind=device.kind,
-            account_count=int(account_count[i]),
-            owned=int(owned[i]),
+            cost_count=values[8],
+            period_cost_count=values[9],
+            account_count=values[10],
+            owned=values[11],
         )
-        for i in range(size)
+        for op, (module, program_id), *values in zip(
+            op_of.tolist(), programs, *_shared_values(columns), strict=True
+        )
     ]
+
+
+def _shared_values(columns: Sequence[Int64s]) -> list[list[int]]:
+    """The columns as lists; equal ones are one list, for there may be a million ops."""
+    lists: list[list[int]] = []
+    for at, column in enumerate(columns):
+        same = next((k for k in range(at) if np.array_equal(columns[k], column)), None)
+        lists.append(column.tolist() if same is None else lists[same])
+    return lists
 
 
 def _cost_bearers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import filterfalse, islice
 
 from marin_profile import schema
 from marin_profile.analysis.host import HostPart
@@ -49,9 +50,8 @@ def coverage_section(context: Context) -> schema.Coverage:
                 exclusive_duration=us(op.exclusive),
                 reason=_why_unattributed(op),
             )
-            for op in context.ops
-            if not _has_hlo(op)
-        ][:UNATTRIBUTED_LIMIT],
+            for op in islice(filterfalse(_has_hlo, context.ops), UNATTRIBUTED_LIMIT)
+        ],
         overlapping_events=sum(part.overlapping_events for part in context.parts),
         format_lacks=list(dict.fromkeys(lacks)),
     )

@@ -407,7 +407,7 @@ def _most_launched(context: Context) -> tuple[str, ...]:
 
 def _largest_op(context: Context, kind: str) -> str:
     ops = [op for op in context.main_ops if op.facts.kind == kind]
-    return min(ops, key=lambda op: (-context.op_time(op), op.rank)).facts.name
+    return max(ops, key=context.op_time).facts.name
 
 
 def _slow_steps(cause: schema.OutlierCause) -> advice.CauseOfSlowSteps:

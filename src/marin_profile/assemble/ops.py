@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from heapq import nsmallest
 
 from marin_profile import schema
 from marin_profile.analysis.families import family_totals
@@ -52,19 +53,27 @@ def hot_op(context: Context, op: OpTotals) -> schema.HotOp:
     )
 
 
+GroupKey = tuple[str, str, str, str, str]
+
+
+def _group_key(op: OpTotals) -> GroupKey:
+    f = op.facts
+    return f.canonical, f.kind, f.shape, f.scope_path, f.pass_name
+
+
 def op_groups(context: Context) -> list[schema.OpGroup]:
-    groups: dict[tuple[str, str, str, str, str], list[OpTotals]] = {}
+    times: dict[GroupKey, int] = {}
     for op in context.ops:
-        f = op.facts
-        key = (f.canonical, f.kind, f.shape, f.scope_path, f.pass_name)
-        groups.setdefault(key, []).append(op)
-    ordered = sorted(
-        groups.items(), key=lambda item: (-sum(op.exclusive for op in item[1]), item[0])
-    )
+        key = _group_key(op)
+        times[key] = times.get(key, 0) + op.exclusive
+    largest = nsmallest(OP_GROUP_LIMIT, times, key=lambda key: (-times[key], key))
+    groups: dict[GroupKey, list[OpTotals]] = {key: [] for key in largest}
+    rest: list[OpTotals] = []
+    for op in context.ops:
+        groups.get(_group_key(op), rest).append(op)
     # Where no step account says what a step costs.
     runs = {} if context.account else runs_by_name(context)
-    rows = [_op_group(context, key, members, runs) for key, members in ordered[:OP_GROUP_LIMIT]]
-    rest = [op for _, members in ordered[OP_GROUP_LIMIT:] for op in members]
+    rows = [_op_group(context, key, members, runs) for key, members in groups.items()]
     if rest:
         rows.append(_op_group(context, (schema.REMAINDER, "unknown", "", "", ""), rest, runs))
     return rows
@@ -72,7 +81,7 @@ def op_groups(context: Context) -> list[schema.OpGroup]:
 
 def _op_group(
     context: Context,
-    key: tuple[str, str, str, str, str],
+    key: GroupKey,
     members: list[OpTotals],
     runs: Mapping[str, int],
 ) -> schema.OpGroup:

@@ -6,7 +6,8 @@ Contract
 * What is under way lies beside its place as `.marin-profile-<hex>.tmp`, locked (flock) by its
   writer. A write removes what writers that are gone left in the same folder; where file locks do
   not work, once it is a day old.
-* Of two writers at once the later one's stays; appended lines both do.
+* Of two writers at once the later one's stays, unless it is told what to leave alone; appended
+  lines both do.
 * What the system refuses raises OSError.
 """
 
@@ -55,9 +56,10 @@ def new_file(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def new_folder(target: Path) -> Iterator[Path]:
+def new_folder(target: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[Path]:
     """An empty folder to fill, which takes the place of the target (a folder, or nothing) when the
-    block ends without an error."""
+    block ends without an error; not where `unless` is true then, which no other writer changes
+    meanwhile."""
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep(target.parent)
     with _partial(target.parent, _make_folder) as (partial, _):
@@ -65,7 +67,9 @@ def new_folder(target: Path) -> Iterator[Path]:
         new.mkdir()
         yield new
         _sync_below(new)
-        _put_in_place(new, target, partial / _OLD)
+        with _locked(target.parent):
+            if not unless():
+                _put_in_place(new, target, partial / _OLD)
         _sync_folder(target.parent)
 
 
@@ -150,6 +154,20 @@ def _lock(descriptor: int) -> bool | None:
     except (ImportError, OSError):
         return None
     return True
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """What one process does at a time in a folder, where locks work."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _is_still(path: Path, descriptor: int) -> bool:

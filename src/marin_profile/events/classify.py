@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 
+from marin_profile.base.caches import cached
 from marin_profile.events.shapes import end_of_shape, memory_space, tuple_parts
 
 COMPUTE = "compute"
@@ -53,7 +53,7 @@ TRANSFERS = (
 GROUP_COMPUTE, GROUP_COMMUNICATION, GROUP_TRANSFER, GROUP_UNKNOWN = range(4)
 
 
-@cache
+@cached
 def kind_group(kind: str) -> int:
     """The ledger term that a kind belongs to."""
     if kind == COMPUTE:
@@ -183,13 +183,13 @@ class OpClass:
     is_container: bool
 
 
-@cache
+@cached
 def canonical_name(name: str) -> str:
     """A name without "%" and numeric suffix: what survives renumbering."""
     return _SUFFIX.sub("", name.strip().lstrip("%"))
 
 
-@cache
+@cached
 def opcode_of(long_name: str) -> str:
     """The opcode in an HLO text ("%psum.7 = bf16[8]{0} all-reduce(...)"); "" if there is none."""
     _, separator, text = long_name.partition(" = ")
@@ -207,7 +207,7 @@ def _split_role(opcode: str) -> tuple[str, str]:
     return opcode, ""
 
 
-@cache
+@cached
 def _stem(name: str) -> str:
     """A name's whole tokens without numbering and state: "psum_invariant.7" -> "psum-invariant"."""
     tokens = re.split(r"[.\-_]", canonical_name(name).lower())
@@ -245,7 +245,7 @@ def classify_op(
         return OpClass(found, "", found, False)
     stem = _stem(name)
     named = not category and not code
-    facts = (canonical_name(name).lower(),) if named else (category, code)
+    facts = (_lower(canonical_name(name)),) if named else (category, code)
     role = next((role for fact in reversed(facts) if (role := _split_role(fact)[1])), "")
     bases = [_split_role(fact)[0] for fact in facts]
     bases = [
@@ -269,6 +269,12 @@ def classify_op(
         if base == "async":
             return OpClass(UNKNOWN, role, base, False)
     return OpClass(COMPUTE, role, facts[-1], False)
+
+
+def _lower(text: str) -> str:
+    """The same object where that is lower case already, as most of a million names are."""
+    lower = text.lower()
+    return text if lower == text else lower
 
 
 def _thread_of(long_name: str) -> str:
@@ -336,7 +342,7 @@ def is_sync_entry(name: str) -> bool:
     return bool(SYNC_ENTRY.match(name))
 
 
-@cache
+@cached
 def transfer_direction(long_name: str, shape: str, base: str, role: str) -> str:
     """Between which memories an async copy or slice moves data.
 
@@ -376,7 +382,7 @@ _MOVES = frozenset({"copy", "transpose", "reshape", "pad"})
 _MAY_STAND_BESIDE = frozenset({"bitcast", "fusion", "input", "loop", "wrapped"})
 
 
-@cache
+@cached
 def only_moves(name: str, category: str) -> bool:
     """Whether a compute op changes layout, order or padding alone. XLA names a fusion after what is
     in it."""
@@ -385,7 +391,7 @@ def only_moves(name: str, category: str) -> bool:
     return category == DATA_FORMATTING or named
 
 
-@cache
+@cached
 def family(name: str, scope: str, kind: str, category: str) -> str:
     """The semantic family: what part of a model's work an op is."""
     group = kind_group(kind)

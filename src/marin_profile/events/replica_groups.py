@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from math import prod
+
+from marin_profile.base.caches import cached
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -22,7 +23,7 @@ _PAIRS = re.compile(r"source_target_pairs=\{(\{\d+,\d+\}(?:,\{\d+,\d+\})*)\}")
 _IOTA = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 
 
-@cache
+@cached
 def groups_in_text(long_name: str) -> Groups:
     """The replica groups in an HLO text; () if it names none."""
     explicit = _EXPLICIT.search(long_name)
@@ -37,7 +38,7 @@ def groups_in_text(long_name: str) -> Groups:
     return ()
 
 
-@cache
+@cached
 def pairs_in_text(long_name: str) -> Groups:
     """The (source, target) pairs of a permute in an HLO text; () if it names none."""
     found = _PAIRS.search(long_name)
@@ -52,7 +53,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if 0 < len(part) <= MOST_DIGITS)
 
 
-@cache
+@cached
 def iota_groups(
     count: int, size: int, dims: tuple[int, ...] = (), permutation: tuple[int, ...] = ()
 ) -> Groups:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache
+
+from marin_profile.base.caches import cached
 
 FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, OTHER = (
     "forward",
@@ -68,7 +69,7 @@ def split_path(value: str, separator: str = "/") -> list[str]:
     return parts
 
 
-@cache
+@cached
 def parse_scope(value: str) -> tuple[tuple[str, ...], str] | None:
     """(segments, pass) of a raw op name, or None if it is no path.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from math import prod
+
+from marin_profile.base.caches import cached
 
 DTYPE_BITS = {
     "pred": 8, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "f4e2m1fn": 4, "s8": 8, "u8": 8, "f8e5m2": 8,
@@ -35,7 +36,7 @@ class Array:
         return None if self.bits is None else (self.elements * self.bits + 7) // 8
 
 
-@cache
+@cached
 def arrays_in(text: str) -> tuple[Array, ...]:
     """Every array in the text, in order."""
     return tuple(
@@ -86,7 +87,7 @@ def memory_space(shape: str) -> int:
     return int(found.group(1)) if found else 0
 
 
-@cache
+@cached
 def shape_signature(shape: str, long_name: str = "") -> str:
     """The result's "dtype[dimensions]", several joined by "|", without layouts; "" if unknown."""
     if not shape:

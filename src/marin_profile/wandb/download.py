@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from marin_profile.base.config_hash import config_hash
-from marin_profile.base.durable import new_folder
+from marin_profile.base.durable import new_folder, sweep
 from marin_profile.base.errors import BrokenInputError, NotFoundError, ProfileError, UsageError
 from marin_profile.base.text import visible
 from marin_profile.capture.filenames import SUMMARY_FILE
@@ -170,6 +170,7 @@ def _contents(artifact: Any, downloads: _Downloads) -> tuple[str, str]:
             return referred, f"{reference} refers to {referred}, which is read where it lies."
         name = _version(artifact).replace(":", "-")
         folder = downloads.root / artifact.entity / artifact.project / name
+        sweep(folder.parent)
         if _is_whole(artifact, folder):
             return str(folder), f"{reference} was downloaded before: {folder}."
         _download(artifact, folder)
@@ -218,8 +219,9 @@ def _is_whole(artifact: Any, folder: Path) -> bool:
 
 
 def _download(artifact: Any, folder: Path) -> None:
-    """Download, check, and put into its place."""
-    with new_folder(folder) as new:
+    """Download, check, and put into its place, unless a whole one is there meanwhile: others may
+    read that."""
+    with new_folder(folder, unless=lambda: _is_whole(artifact, folder)) as new:
         artifact.download(root=str(new), skip_cache=True)
         if not _is_whole(artifact, new):
             raise BrokenInputError(
