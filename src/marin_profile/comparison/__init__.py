@@ -24,6 +24,7 @@ from marin_profile.comparison.deltas import (
 from marin_profile.comparison.devices import device_changes
 from marin_profile.comparison.exact import change_fields, plain_change
 from marin_profile.comparison.executions import on_one_basis
+from marin_profile.comparison.memory import memory_change
 from marin_profile.comparison.model import (
     Caveat,
     Change,
@@ -62,6 +63,7 @@ def compare(
         devices=device_changes(one, two),
         step_time=step_changes(one, two),
         bandwidth=bandwidth_changes(one, two),
+        memory=memory_change(one[0], two[0], top_k),
         units=_units("step and device"),
     )
     compared = on_one_basis(one, two)
@@ -79,6 +81,7 @@ def compare(
             "regions": regions[:top_k],
             "total_regions": len(regions),
             "collectives": collective_changes(*accounts),
+            "memory": memory_change(one[0], two[0], top_k, sides.renames),
             "gaps": gaps[:top_k],
             "total_gaps": len(gaps),
         }
@@ -86,7 +89,7 @@ def compare(
 
 
 def _units(one: str) -> dict[str, str]:
-    return {"durations": f"us per {one}", "counts": f"per {one}", "gbps": "GB/s"}
+    return {"durations": f"us per {one}", "counts": f"per {one}", "gbps": "GB/s", "sizes": "byte"}
 
 
 def _several(side: ProfileSummary | Sequence[ProfileSummary]) -> list[ProfileSummary]:

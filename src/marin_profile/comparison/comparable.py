@@ -14,6 +14,7 @@ from marin_profile.comparison.exact import plain_change
 from marin_profile.comparison.executions import common_program
 from marin_profile.comparison.model import Caveat, Comparability, ScaledShapes
 from marin_profile.comparison.same_program import LEAST_COMMON, common_shares, scaled_shapes
+from marin_profile.facts.memory import rematerialised
 from marin_profile.facts.step_time import kept_steps, ordinal, step_length
 from marin_profile.schema import ProfileSummary
 
@@ -40,6 +41,7 @@ def comparability(before: ProfileSummary, after: ProfileSummary) -> Comparabilit
         *_windows(before, after),
         *_provenance(before, after),
         *_coverage(before, after),
+        *_rematerialisation(before, after),
     ]
     blocked = any(caveat.severity == "blocking" for caveat in caveats)
     return Comparability(
@@ -289,6 +291,19 @@ def _coverage(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]
     if len(one.empty_devices) != len(two.empty_devices):
         empty = _pair(len(one.empty_devices), len(two.empty_devices))
         yield _note("coverage", f"Number of devices without events differs: {empty}.")
+
+
+def _rematerialisation(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
+    """XLA rematerialises what else would not fit: a little more memory may cost much time."""
+    counts = [rematerialised(summary) for summary in (before, after)]
+    if bool(counts[0]) == bool(counts[1]):
+        return
+    how = "went on: the program crossed" if counts[1] else "went off: the program no longer crosses"
+    yield _note(
+        "rematerialisation",
+        f"XLA's rematerialisation {how} the memory limit; ops computed again: "
+        f"{_pair(*counts)}. Part of the change is these.",
+    )
 
 
 def _both_known_and_differ(before: object, after: object) -> bool:

@@ -279,6 +279,35 @@ class DeviceChange(Change):
     wait_caused: Change | None = None
 
 
+class MemoryScopeChange(Record):
+    """What is alive of a scope and pass at the peak, in bytes; `scope` is null for buffers without
+    one. None: that side's peak holds nothing of it."""
+
+    scope: str | None = None
+    pass_: str | None = Field(default=None, alias="pass")
+    before_size: int | None = None
+    after_size: int | None = None
+    delta_size: int
+
+
+class MemoryChange(Record):
+    """The planned peak of the fullest program of each side in one memory space, in bytes. The
+    rows' deltas and `others_size` sum to `delta_size`; of the `total_rows` that changed the largest
+    are listed. `is_complete`: both plans could be read to their end."""
+
+    space: str
+    before_program: str
+    after_program: str
+    before_size: int
+    after_size: int
+    delta_size: int
+    relative: float | None = None
+    rows: list[MemoryScopeChange] = Field(default_factory=list)
+    others_size: int
+    total_rows: int
+    is_complete: bool = True
+
+
 class Comparison(Record):
     """The whole comparison. Without a `target` (`cannot_attribute` says why) there is no
     attribution, and lists that need it are empty."""
@@ -299,6 +328,7 @@ class Comparison(Record):
     bandwidth: list[BandwidthChange] = Field(default_factory=list)
     gaps: list[GapChange] = Field(default_factory=list)
     total_gaps: int = 0
+    memory: MemoryChange | None = None
     units: dict[str, str] = Field(default_factory=dict)
 
     def to_json(self) -> str:

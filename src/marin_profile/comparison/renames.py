@@ -44,14 +44,17 @@ class Renames:
         """Ops after, each placed by the deepest region above it that is known."""
         return [self._placed(side) for side in sides]
 
-    def _placed(self, side: OpTime) -> OpTime:
-        path = side.path
+    def before_path(self, path: Path) -> Path:
+        """A path after in the names of before."""
         above = next(
             (path[:depth] for depth in range(len(path), 0, -1) if path[:depth] in self.before_of),
             (),
         )
-        before = (*self.before_of.get(above, ()), *path[len(above) :])
-        return placed(side, before) if before != path else side
+        return (*self.before_of.get(above, ()), *path[len(above) :])
+
+    def _placed(self, side: OpTime) -> OpTime:
+        before = self.before_path(side.path)
+        return placed(side, before) if before != side.path else side
 
 
 def find_renames(before: Iterable[OpTime], after: Iterable[OpTime]) -> Renames:

@@ -6,15 +6,13 @@ scope and by buffer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from marin_profile.base.units import Bytes, Count
+from marin_profile.facts.memory import fullest
 from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
-from marin_profile.schema import ProfileSummary, ProgramMemory
+from marin_profile.schema import ProfileSummary
 
 BASIS = "XLA's plan of each program"
-HBM = "hbm"
 
 
 class MemoryRow(Row, frozen=True, kw_only=True, tag_field="record", tag="program"):
@@ -54,11 +52,6 @@ class MemoryBufferRow(Row, frozen=True, kw_only=True, tag_field="record", tag="b
     pass_: str | None = None
     size: Bytes
     padding: Bytes | None = None
-
-
-def fullest(programs: Sequence[ProgramMemory]) -> ProgramMemory:
-    """The fullest in the device's own memory, where there is any such."""
-    return next((row for row in programs if row.space == HBM), programs[0])
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:

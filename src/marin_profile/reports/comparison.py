@@ -18,6 +18,7 @@ from marin_profile.base.text import (
     plural,
     prose,
     rate,
+    size,
     table,
 )
 from marin_profile.comparison.model import (
@@ -26,6 +27,7 @@ from marin_profile.comparison.model import (
     Comparison,
     GrossChange,
     JudgedChange,
+    MemoryScopeChange,
     OpChange,
     OpSide,
     RegionChange,
@@ -67,6 +69,7 @@ def comparison_sections(comparison: Comparison) -> list[str]:
         ("Regions with all below them", _regions(comparison)),
         ("Collectives", _collectives(comparison)),
         ("Gaps", _gaps(comparison)),
+        ("Memory", _memory(comparison)),
     ]
     lines = []
     for title, body in sections:
@@ -544,3 +547,41 @@ def _gaps(comparison: Comparison) -> list[str]:
     headers = ["idle before", "gaps before", "gaps after", *DURATIONS, "relative"]
     note = f"{per_unit(comparison)}; ops of one name without its number together."
     return [note, "", *table(headers, rows), *left_out(comparison.total_gaps, len(rows), "op")]
+
+
+def _memory(comparison: Comparison) -> list[str]:
+    """Of the fullest program of each side."""
+    found = comparison.memory
+    if found is None:
+        return []
+    one, two = code(found.before_program), code(found.after_program)
+    programs = one if one == two else f"{one}, then {two},"
+    bound = "" if found.is_complete else " (at least: a plan could not be read to its end)"
+    lines = [
+        f"The peak that XLA planned for {programs} in {prose(found.space)}: "
+        f"{size(found.before_size)} before, {size(found.after_size)} after, "
+        f"{_more(found.delta_size)}{bound}. By scope, what is alive at the peak:",
+        "",
+    ]
+    if not found.rows:
+        return [lines[0].partition(" By scope")[0]]
+    cells = [
+        [
+            code(row.scope) if row.scope else "buffers without a scope",
+            prose(row.pass_ or ""),
+            *(NOT_PRESENT if one is None else size(one) for one in _sizes(row)),
+            _more(row.delta_size),
+        ]
+        for row in found.rows
+    ]
+    if found.others_size:
+        cells.append(["others", "", "", "", _more(found.others_size)])
+    return lines + table(["scope", "pass", *DURATIONS], cells, "llrrr")
+
+
+def _sizes(row: MemoryScopeChange) -> tuple[int | None, int | None]:
+    return row.before_size, row.after_size
+
+
+def _more(delta: int) -> str:
+    return f"{'-' if delta < 0 else '+'}{size(abs(delta))}"

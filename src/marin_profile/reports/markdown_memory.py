@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marin_profile.base.text import code, left_out, prose, share, size, table
-from marin_profile.queries.memory import fullest
+from marin_profile.facts.memory import fullest
 from marin_profile.schema import MemoryBuffer, ProfileSummary, ProgramMemory
 
 MOST_PROGRAMS = 4
