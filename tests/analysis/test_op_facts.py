@@ -99,3 +99,28 @@ def test_an_op_in_the_body_of_a_loop():
     space = Space()
     space.tpu(0).op("copy.3", 0, 10, category="copy", scope="jit(f)/while/body/copy:")
     assert facts_of(space, "copy.3").in_loop
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "moves"),
+    [
+        (("transpose", "copy"), True),
+        (("bitcast", "pad"), True),
+        (("bitcast",), False),
+        (("multiply", "transpose", "copy"), False),
+    ],
+)
+def test_a_fusion_only_moves_if_all_that_is_in_it_does(opcodes, moves):
+    """Whatever its name says, which comes from its last ops."""
+    first = instruction("p", "parameter", id=20, shape=F32, parameter=0)
+    inner = [
+        instruction(f"{opcode}.9", opcode, id=at, shape=F32, operands=[at - 1])
+        for at, opcode in enumerate(opcodes, 21)
+    ]
+    inside = computation(2, 20 + len(inner), first, *inner)
+    entry = computation(
+        1, 11, instruction("copy_bitcast_fusion.1", "fusion", id=11, shape=F32, calls=[2])
+    )
+    space = Space().hlo(7, hlo_proto(inside, entry))
+    space.host().cpu_op("copy_bitcast_fusion.1", 0, 40, run_id=1, program_id=7)
+    assert facts_of(space, "copy_bitcast_fusion.1").only_moves == moves

@@ -659,9 +659,9 @@ def test_families_by_table(name, scope, kind, category, expected):
     ("name", "category", "moves"),
     [
         ("copy.4", "", True),
-        ("transpose_copy_fusion.2", "loop fusion", True),
-        ("input_transpose_fusion", "", True),
-        ("wrapped_pad", "", True),
+        ("transpose.2.clone", "", True),
+        ("transpose_copy_fusion.2", "loop fusion", False),
+        ("input_transpose_fusion", "", False),
         ("fusion.3", "data formatting", True),
         ("broadcast_add_fusion", "loop fusion", False),
         ("copy_add_fusion", "loop fusion", False),

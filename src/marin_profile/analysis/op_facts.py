@@ -19,12 +19,14 @@ from marin_profile.base.columns import distinct
 from marin_profile.events.classify import (
     COMPUTE,
     GROUP_COMPUTE,
+    MOVES,
     UNKNOWN,
     UNKNOWN_TRANSFER,
     OpClass,
     canonical_name,
     classify_op,
     kind_group,
+    only_moves,
 )
 from marin_profile.events.replica_groups import Groups, groups_in_text, pairs_in_text
 from marin_profile.events.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
@@ -48,7 +50,8 @@ NO_PRODUCT = Product()
 class OpFacts:
     """What is known of one op of the op table. `program_id` and `module` identify its program.
     in_loop: it stands in the body of a loop, as far as the file shows. product: of what its dot,
-    convolution or library product multiplies, or of what the one in a fusion does. fused_with: the
+    convolution or library product multiplies, or of what the one in a fusion does. only_moves: it
+    changes layout, order or padding, and computes nothing. fused_with: the
     other scopes that a fusion holds, without the ops' own names."""
 
     name: str
@@ -70,6 +73,7 @@ class OpFacts:
     has_hlo: bool
     in_loop: bool = False
     product: Product = NO_PRODUCT
+    only_moves: bool = False
     fused_with: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -213,6 +217,7 @@ def _facts(op: Op, module: Module, stream: str | None, looped: frozenset[str]) -
         in_loop=(op.hlo_op or op.name) in looped
         or any("while/body" in hint for hint in _hints(op, instruction)),
         product=_product(op, instruction, module),
+        only_moves=_only_moves(op, instruction, module),
         fused_with=other_scopes(scope, instruction, module) if scope else (),
     )
 
@@ -254,6 +259,22 @@ def _products_in(instruction: HloInstruction | None, module: Module) -> list[Hlo
 
 def _is_product(instruction: HloInstruction) -> bool:
     return instruction.contracting is not None or instruction.convolution is not None
+
+
+# What stands beside the moves in a fusion and is no work.
+_NO_WORK = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
+
+
+def _only_moves(op: Op, instruction: HloInstruction | None, module: Module) -> bool:
+    if instruction is None or not instruction.called:
+        return only_moves(op.hlo_op or op.name, op.category)
+    inside = {
+        module[name].opcode
+        for computation in instruction.called
+        for name in computation.instructions
+        if name in module
+    }
+    return bool(inside & MOVES) and inside <= MOVES | _NO_WORK
 
 
 _PRODUCT_TEXT = re.compile(r"\s(?:dot|convolution)\((.*)")

@@ -17,7 +17,7 @@ from marin_profile.analysis.roofline import Peaks, op_rate
 from marin_profile.assemble.context import Context, us
 from marin_profile.assemble.coverage import is_cut, parts_without_hlo
 from marin_profile.assemble.host import occurrence
-from marin_profile.events.classify import GROUP_COMPUTE, only_moves
+from marin_profile.events.classify import GROUP_COMPUTE
 from marin_profile.events.scopes import COMBINED, RECOMPUTE
 
 _DIGITS = re.compile(r"[0-9]+")
@@ -297,7 +297,7 @@ def _op_share(op: OpTotals, share: float, peaks: Peaks) -> advice.OpShare:
         least_compute=None if least is None else at_flops,
         bound_by=rate.bound_by,
         is_recompute=facts.pass_name == RECOMPUTE,
-        is_copy=only_moves(facts.hlo_op or facts.name, facts.hlo_category),
+        is_copy=facts.only_moves,
         in_loop=facts.in_loop,
         is_product=bool(facts.product.bits) or facts.hlo_category == "convolution fusion",
         is_wide=is_wide,

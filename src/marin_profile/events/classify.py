@@ -378,17 +378,15 @@ def is_bookkeeping(name: str) -> bool:
 
 
 DATA_FORMATTING = "data formatting"
-_MOVES = frozenset({"copy", "transpose", "reshape", "pad"})
-_MAY_STAND_BESIDE = frozenset({"bitcast", "fusion", "input", "loop", "wrapped"})
+# Opcodes that change layout, order or padding, and compute nothing.
+MOVES = frozenset({"copy", "transpose", "reshape", "pad"})
 
 
 @cached
 def only_moves(name: str, category: str) -> bool:
-    """Whether a compute op changes layout, order or padding alone. XLA names a fusion after what is
-    in it."""
-    words = set(_stem(name).split("-"))
-    named = bool(words & _MOVES) and words <= _MOVES | _MAY_STAND_BESIDE
-    return category == DATA_FORMATTING or named
+    """Whether a compute op changes layout, order or padding alone, by what is not its content: XLA
+    names a fusion after its last ops, which tells nothing of the others."""
+    return category == DATA_FORMATTING or _stem(name) in MOVES
 
 
 @cached

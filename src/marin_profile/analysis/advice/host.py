@@ -344,7 +344,7 @@ NAMED_CAUSES = (
         ("host_activity[].causes[cause=compile]", "host_activity[].compilations[]"),
         (
             "Keep shapes, dtypes and static arguments the same in every step: pad or bucket what "
-            "varies; JAX_LOG_COMPILES=1 says what changed.",
+            "varies; JAX_EXPLAIN_CACHE_MISSES=1 says what did.",
             "If it only compiles in the first steps, capture later.",
         ),
         "query host_activity: compilations are none",
