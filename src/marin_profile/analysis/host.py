@@ -244,7 +244,15 @@ def analyse_host(
         account_of_idle=account,
         memory=_memory(found),
         shared=shared.time(),
-        track=host_track(found, period_windows, periods, gathered, merged_ops, account),
+        track=host_track(
+            found,
+            period_windows,
+            periods,
+            gathered,
+            merged_ops,
+            account,
+            agrees=clock.agrees,
+        ),
     )
 
 

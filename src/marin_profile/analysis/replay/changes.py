@@ -5,9 +5,12 @@ Contract
   negative and never more than the time taken away.
 * `saving` lets the host follow its devices: a gap begins when the last of them is done; what is
   hidden does not hold a device. `least`: the host launches no earlier than it did, unless it waits
-  for its devices at least once a step; what was in flight is done when it was; of communication
-  only the time goes in which every member is in the collective. So the saving of the change is
-  between the two, as far as nothing else changes with it.
+  for its devices in each step; what was in flight is done when it was; of communication only the
+  time goes in which every member is in the collective, of host gaps not what launches, copies,
+  reads and waiting take. Where devices share processors, those that leave a collective may have
+  waited for them: `least` of communication is 0 there. That of recompute is 0: what is not computed
+  again must be kept. So the saving of the change is between the two, as far as nothing else changes
+  with it.
 * An average device takes for its own work before each meeting no longer than the median of the
   others: `saving`. `least`: only the time goes that it takes longer than they do on average over
   the steps, by place in the step.
@@ -100,7 +103,7 @@ def _communication(graph: Graph, base: tuple[float, float]) -> Iterator[Change]:
         free = np.where(chosen, 0, points.after)
         on_wire = np.where(chosen, points.after - points.wire, points.after)
         saving = savings.of(after=free)
-        least = savings.of(after=on_wire, least=True)
+        least = 0.0 if graph.shared else savings.of(after=on_wire, least=True)
         yield Change(COMMUNICATION, REMOVED, name, "", 0.0, saving, min(least, saving))
 
 
@@ -110,7 +113,7 @@ def _gaps(graph: Graph, base: tuple[float, float]) -> Iterator[Change]:
     if chosen.any():
         after = np.where(chosen, points.after - points.wire, points.after)
         saving = _Savings(graph, base).of(after=after)
-        yield Change(GAPS, REMOVED, "", "", 0.0, saving, saving)
+        yield Change(GAPS, REMOVED, "", "", 0.0, saving, saving * graph.avoidable)
 
 
 def _devices(graph: Graph, base: tuple[float, float]) -> Iterator[Change]:
@@ -188,7 +191,8 @@ def _parts(
             own = graph.points.own - (spent * (1 - factor)).astype(np.int64)
             tail = graph.tail - (in_tail * (1 - factor)).astype(np.int64)
             saving = savings.of(own=own, tail=tail)
-            least = savings.of(own=own, tail=tail, least=True)
+            # What is not computed again must be kept instead, which may cost as much.
+            least = 0.0 if kind == PASS else savings.of(own=own, tail=tail, least=True)
             yield Change(kind, target, name, "", factor, saving, min(least, saving))
 
 

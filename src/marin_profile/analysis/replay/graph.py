@@ -68,7 +68,8 @@ class Points:
 @dataclass(frozen=True)
 class Graph:
     """begin, end: of each device's whole periods, on the common clock; tail: its own work after its
-    last point; shift: of its own clock to the common one. periods: how many all devices have."""
+    last point; shift: of its own clock to the common one. periods: how many all devices have.
+    waits, avoidable: see HostTrack, the least of all hosts; shared: on any of them."""
 
     hosts: tuple[str, ...]
     names: tuple[str, ...]
@@ -82,6 +83,8 @@ class Graph:
     kinds: tuple[str, ...]
     periods: int
     waits: bool
+    avoidable: float
+    shared: bool
 
     def step(self, ends: Int64s) -> float:
         """The mean period of a device, the median over devices."""
@@ -219,6 +222,8 @@ def build_graph(shares: Sequence[HostShare], tracks: Sequence[HostTrack | None])
         kinds=kinds,
         periods=min(track.periods for track in known),
         waits=all(track.waits for track in known),
+        avoidable=min(track.avoidable for track in known),
+        shared=any(track.shared for track in known),
     )
 
 

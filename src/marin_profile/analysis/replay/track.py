@@ -6,6 +6,8 @@ Contract
 * A host gap is time in which no main device works and none is between the first and the last op of
   an execution; shorter ones than LEAST_GAP are the devices' own time. Of more than MOST_GAPS the
   longest count.
+* A host that reads from its devices or waits for them at least once a step waits for them, and so
+  does one whose step markers end when its devices do.
 * Time of the host's hottest ops, scopes and of the recompute pass is kept between the points at
   which a device meets others, so that tracks stay small.
 """
@@ -20,16 +22,17 @@ import numpy as np
 
 from marin_profile.analysis.collectives.instances import DeviceInstances, HostCollectives
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
-from marin_profile.analysis.host_account import HostAccount
+from marin_profile.analysis.host_account import ON_DEVICE, UNTRACED, HostAccount
 from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.analysis.ops import OpTotals
-from marin_profile.analysis.planes import SPARSECORE
+from marin_profile.analysis.planes import CPU, SPARSECORE
+from marin_profile.analysis.steps.annotations import find_markers
 from marin_profile.base.columns import extent_by
 from marin_profile.base.intervals import Intervals, Window
 from marin_profile.base.jit import jit
 from marin_profile.base.times import PS_PER_US
 from marin_profile.events.classify import COMPUTE
-from marin_profile.events.host_events import WAIT
+from marin_profile.events.host_events import COMPILE, FRAME, NAMED, WAIT
 from marin_profile.events.scopes import RECOMPUTE
 from marin_profile.events.timeline import Int64s
 
@@ -38,6 +41,9 @@ LEAST_GAP = PS_PER_US
 MOST_GAPS = 20_000
 MOST_OPS = 6
 MOST_SCOPES = 4
+NEAR = 0.05
+NEARLY_ALL = 0.9
+AVOIDABLE = frozenset({UNTRACED, COMPILE, FRAME, NAMED})
 
 Part = tuple[str, str]  # OP, SCOPE or PASS, and its name
 
@@ -59,14 +65,18 @@ class DeviceTrack:
 
 @dataclass(frozen=True)
 class HostTrack:
-    """gap_start, gap_end: the host gaps, in order. waits: whether the host waits for its devices at
-    least once a step, so that it launches no earlier than they are done."""
+    """gap_start, gap_end: the host gaps, in order. waits: whether the host waits for its devices in
+    each step, so that it launches no earlier than they are done. avoidable: the part of idle time
+    in which it did what no launch needs, 0 where that is not known. shared: whether its devices
+    share processors."""
 
     periods: int
     gap_start: Int64s
     gap_end: Int64s
     parts: tuple[Part, ...]
     waits: bool
+    avoidable: float
+    shared: bool
     devices: tuple[DeviceTrack, ...]
 
 
@@ -77,8 +87,11 @@ def host_track(
     collectives: HostCollectives,
     ops: Sequence[OpTotals],
     account: HostAccount | None,
+    *,
+    agrees: bool,
 ) -> HostTrack | None:
-    """`windows`: the whole periods of each main device, none where there are no steps."""
+    """`windows`: the whole periods of each main device, none where there are no steps. `agrees`:
+    whether the clocks of host and devices do."""
     if not windows or not periods or any(end <= begin for begin, end in windows):
         return None
     begin, end = min(begin for begin, _ in windows), max(end for _, end in windows)
@@ -92,7 +105,9 @@ def host_track(
         gap_start=gaps.starts,
         gap_end=gaps.ends,
         parts=parts,
-        waits=_waits(account, periods),
+        waits=_waits(account, periods) or (agrees and _markers_wait(host, gaps, (begin, end))),
+        avoidable=_avoidable(account),
+        shared=len(host.main) > 1 and host.main[0].kind == CPU,
         devices=tuple(
             _track(device, window, own, gaps, instances.get(device.name), part_of, len(parts))
             for device, window, own in zip(host.main, windows, busy, strict=True)
@@ -105,6 +120,32 @@ def _waits(account: HostAccount | None, periods: int) -> bool:
         return False
     waits = sum(row.count for row in account.causes if row.kind == WAIT)
     return account.reads + waits >= periods
+
+
+def _markers_wait(host: HostDevices, gaps: Intervals, window: Window) -> bool:
+    """Whether nearly all markers end when the devices have just done their work, close to it for
+    the work that ran inside the marker: not by chance."""
+    annotations = find_markers(host.timeline)
+    if not annotations or not len(gaps) or len(host.timeline.device_start):
+        return False
+    spans = annotations[0].spans
+    inside = (spans.start >= window[0]) & (spans.end <= window[1])
+    start, end = spans.start[inside], spans.end[inside]
+    if len(end) < 2:
+        return False
+    busy = end - start - gaps.covered(start, end)
+    before = np.searchsorted(gaps.starts, end, side="right") - 1
+    after_work = end - gaps.starts[np.maximum(before, 0)]
+    in_gap = (before >= 0) & (end <= gaps.ends[np.maximum(before, 0)])
+    return float((in_gap & (after_work <= NEAR * busy)).mean()) >= NEARLY_ALL
+
+
+def _avoidable(account: HostAccount | None) -> float:
+    if account is None:
+        return 0.0
+    idle = sum(row.idle for row in account.causes if row.kind != ON_DEVICE)
+    avoidable = sum(row.idle for row in account.causes if row.kind in AVOIDABLE)
+    return avoidable / idle if idle else 0.0
 
 
 def _host_gaps(host: HostDevices, busy: Sequence[Intervals], window: Window) -> Intervals:
