@@ -1055,6 +1055,35 @@ def test_ops_that_are_too_few_for_a_rule_are_left_to_the_others():
     assert claims(terms={"compute": 1.0}, ops=more) == [("layout-copies", 0.1)]
 
 
+def titles(ops: tuple[OpShare, ...]) -> list[tuple[str, float]]:
+    rows = found(terms={"compute": 1.0}, ops=ops)
+    return [(row.found.title, pytest.approx(row.share)) for row in rows]
+
+
+def scoped(path: str, share: float, name: str = "fusion.1") -> OpShare:
+    return OpShare(name, "jit_f", tuple(path.split("/")), share)
+
+
+def test_a_region_is_named_as_far_as_one_part_of_it_stands_out():
+    """30 % in a region beside layers of 16, 12 and 10 %: a third of all, and half as much again as
+    the next. Its ops are primitives of 15 and 15 %, which are no regions."""
+    layers = tuple(scoped(f"jit(f)/layer_{at}/add", (0.16, 0.12, 0.1)[at]) for at in range(3))
+    own = (scoped("jit(f)/softmax/exp", 0.15), scoped("jit(f)/softmax/log", 0.15, "fusion.2"))
+    assert titles((*layers, *own)) == [("Optimise jit(f)/softmax first", 0.3)]
+    # Of 22 % the next one is more than two thirds, and 22 of 60 % are not most.
+    less = (scoped("jit(f)/softmax/exp", 0.22), *layers)
+    assert titles(less) == [("Optimise fusion.1 first", 0.22)]
+
+
+def test_what_loops_take_themselves_is_no_op_to_optimise():
+    """Half a step is between the ops of a loop's body, of which none takes a tenth."""
+    loop = dataclasses.replace(scoped("jit(f)/while", 0.5, "while.1"), is_container=True)
+    body = tuple(scoped(f"jit(f)/part_{at}/add", 0.08, f"add.{at}") for at in range(3))
+    assert titles((loop, *body)) == []
+    more = (*body, scoped("jit(f)/part_3/dot_general", 0.11, "dot.1"))
+    assert titles((loop, *more)) == [("Optimise dot.1 first", 0.11)]
+
+
 def test_a_graph_is_no_op_to_optimise():
     """90 of 100 us in a graph, of which a kernel on its stream covers 20 and another stream 10."""
     space = Space()

@@ -302,6 +302,7 @@ def _op_share(op: OpTotals, share: float, peaks: Peaks) -> advice.OpShare:
         is_product=bool(facts.product.bits) or facts.hlo_category == "convolution fusion",
         is_wide=is_wide,
         from_narrow=facts.product.from_narrow,
+        is_container=facts.op_class.is_container,
     )
 
 

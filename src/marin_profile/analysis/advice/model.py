@@ -149,7 +149,8 @@ def _mean(
 class OpShare:
     """A compute op (or all that are alike in these fields). least: what it needs at the device's
     peaks, least_compute: what its flops alone need there; None where costs or peaks are not known.
-    is_wide: a product of float32 or wider operands; from_narrow: of ones converted to that."""
+    is_wide: a product of float32 or wider operands; from_narrow: of ones converted to that.
+    is_container: a loop or a call, whose own time is between the ops in it."""
 
     name: str
     module: str
@@ -164,6 +165,7 @@ class OpShare:
     is_product: bool = False
     is_wide: bool = False
     from_narrow: bool = False
+    is_container: bool = False
 
 
 @dataclass(frozen=True)

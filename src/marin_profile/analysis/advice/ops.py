@@ -31,8 +31,10 @@ FAR = 0.05
 FAR_FROM_PEAK = 0.25
 MEMORY = 0.10
 TOP_REGION = 0.10
-# A region goes on in the part that can save most while that is at least this much of it.
+# A region goes on in the part that can save most while that is at least this much of it, or so many
+# times the next part.
 MOST_OF_REGION = 0.4
+TIMES_THE_NEXT = 1.5
 MOST_NAMED = 3
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -233,22 +235,25 @@ def memory_bound(f: Findings) -> Iterator[Found]:
 
 def top_region(f: Findings) -> Iterator[Found]:
     """Of what is left: from the whole to the part that can save most again and again, as long as
-    that is most of it; where no part of the program is, the op that can save most."""
+    that stands out; where no part of the program does, the op that can save most."""
     if op_outlasts_steps(f):
         return
     ops = sorted(_owned(f, REST), key=lambda op: -_beyond_peaks(op))
-    if not ops:
-        return
     path, inside = _most_of(ops)
     if len(path) < 2:
-        path, inside = (), ops[:1]
+        path, inside = (), [op for op in ops if not op.is_container][:1]
+    if not inside:
+        return
     share = _beyond(inside)
     if share < TOP_REGION:
         return
     name = "/".join(path) or inside[0].name
+    where = _region(inside[0])
     evidence = [f"{name}: {percent(_sum(inside))} of {f.basis}, in compute"]
     if path:
         evidence.append(f"its largest op: {inside[0].name}")
+    elif where:
+        evidence.append(f"in scope {where}")
     if inside[0].bound_by:
         evidence.append(f"bound by: {inside[0].bound_by}")
     yield Found(
@@ -260,16 +265,21 @@ def top_region(f: Findings) -> Iterator[Found]:
 
 
 def _most_of(ops: Sequence[OpShare]) -> tuple[tuple[str, ...], list[OpShare]]:
+    """A scope's last part is the primitive, which is no region."""
     path: tuple[str, ...] = ()
     inside = list(ops)
     while True:
         parts: dict[str, float] = {}
         for op in inside:
-            if len(op.scope) > len(path):
-                part = op.scope[len(path)]
-                parts[part] = parts.get(part, 0.0) + _beyond_peaks(op)
-        largest = min(parts, key=lambda part: (-parts[part], part), default=None)
-        if largest is None or parts[largest] < MOST_OF_REGION * _beyond(inside):
+            part = "" if len(op.scope) <= len(path) + 1 else op.scope[len(path)]
+            parts[part] = parts.get(part, 0.0) + _beyond_peaks(op)
+        if not parts:
+            return path, inside
+        largest, *others = sorted(parts, key=lambda part: (-parts[part], part))
+        after = parts[others[0]] if others else 0.0
+        is_most = parts[largest] >= MOST_OF_REGION * _beyond(inside)
+        stands_out = parts[largest] >= max(TIMES_THE_NEXT * after, TOP_REGION)
+        if not largest or not (is_most or stands_out):
             return path, inside
         path = (*path, largest)
         inside = [op for op in inside if op.scope[: len(path)] == path]
