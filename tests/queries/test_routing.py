@@ -94,6 +94,11 @@ QUESTIONS = {
         "what share does each program take?",
         "what is the time per call of `decode`?",
     ],
+    "loops": [
+        "How long does one iteration of the scan take?",
+        "which loops are there?",
+        "how many iterations does the scan have?",
+    ],
     "memory": [
         "How much HBM is used at the peak?",
         "what uses it at the peak of memory?",

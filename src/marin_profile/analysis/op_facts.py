@@ -7,12 +7,14 @@ HLO proto is looked up by program (see `programs`) and name, since module names 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from marin_profile.analysis.costs import UNKNOWN_COSTS, Costs, Module, costs_of
 from marin_profile.analysis.fusions import largest_in, other_scopes
+from marin_profile.analysis.loop_bodies import loops_of
 from marin_profile.analysis.planes import GPU, plane_kind
 from marin_profile.analysis.programs import registered_programs
 from marin_profile.base.columns import distinct
@@ -51,8 +53,8 @@ class OpFacts:
     """What is known of one op of the op table. `program_id` and `module` identify its program.
     in_loop: it stands in the body of a loop, as far as the file shows. product: of what its dot,
     convolution or library product multiplies, or of what the one in a fusion does. only_moves: it
-    changes layout, order or padding, and computes nothing. fused_with: the
-    other scopes that a fusion holds, without the ops' own names."""
+    changes layout, order or padding, and computes nothing. fused_with: the other scopes that a
+    fusion holds, without the ops' own names. loops: see `loop_bodies`."""
 
     name: str
     canonical: str
@@ -75,6 +77,7 @@ class OpFacts:
     product: Product = NO_PRODUCT
     only_moves: bool = False
     fused_with: tuple[tuple[str, ...], ...] = ()
+    loops: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -117,14 +120,14 @@ def op_facts(timeline: Timeline) -> tuple[OpFacts, ...]:
     line_names = _line_names_by_op(timeline)
     names = {program_id: timeline.hlo_modules.get(program_id, "") for program_id in timeline.hlo}
     programs = registered_programs(timeline.ops, names)
-    looped = {program_id: _in_loops(module) for program_id, module in timeline.hlo.items()}
+    looped = {program_id: loops_of(module) for program_id, module in timeline.hlo.items()}
 
     def facts_of(index: int, op: Op) -> OpFacts:
         """Names of modules and of ops repeat: an op is looked up by program and name."""
         program_id = None if op.program_id is None else programs.get((op.module, op.program_id))
         module = {} if program_id is None else timeline.hlo[program_id]
-        in_loops = frozenset() if program_id is None else looped[program_id]
-        return _facts(op, module, line_names.get(index), in_loops)
+        loops = {} if program_id is None else looped[program_id]
+        return _facts(op, module, line_names.get(index), loops)
 
     facts = tuple(facts_of(index, op) for index, op in enumerate(timeline.ops))
     return _with_kinds_of_starts(facts)
@@ -167,18 +170,9 @@ def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
     return names
 
 
-def _in_loops(module: Module) -> frozenset[str]:
-    """The instructions of the computations that while loops apply."""
-    return frozenset(
-        name
-        for instruction in module.values()
-        if instruction.opcode == "while"
-        for computation in instruction.called
-        for name in computation.instructions
-    )
-
-
-def _facts(op: Op, module: Module, stream: str | None, looped: frozenset[str]) -> OpFacts:
+def _facts(
+    op: Op, module: Module, stream: str | None, looped: Mapping[str, tuple[str, ...]]
+) -> OpFacts:
     instruction = module.get(op.hlo_op or op.name)
     op_class = classify_op(
         op.name if stream is not None else op.hlo_op or op.name,
@@ -214,6 +208,7 @@ def _facts(op: Op, module: Module, stream: str | None, looped: frozenset[str]) -
         source_target_pairs=pairs_in_text(op.long_name)
         or (instruction.source_target_pairs if instruction else ()),
         has_hlo=bool(op.hlo_op or op.long_name or op.category),
+        loops=looped.get(op.hlo_op or op.name, ()),
         in_loop=(op.hlo_op or op.name) in looped
         or any("while/body" in hint for hint in _hints(op, instruction)),
         product=_product(op, instruction, module),

@@ -45,6 +45,7 @@ from marin_profile.assemble.ledger import (
     step_account,
     time_breakdown,
 )
+from marin_profile.assemble.loops import loops
 from marin_profile.assemble.memory import memory
 from marin_profile.assemble.ops import families, hot_op, op_groups, regions, repeated_regions
 from marin_profile.assemble.profiling import profiling_section
@@ -57,6 +58,7 @@ WHOLE_CAPTURE_LISTS = (
     "hot_ops",
     "op_groups",
     "programs",
+    "loops",
     "semantic_families",
     "communication_ops",
     "collectives",
@@ -123,6 +125,7 @@ def assemble(
         step_account=step_account(context),
         op_groups=op_groups(context),
         programs=programs(context),
+        loops=loops(context),
         transfers=[transfer(row) for row in context.transfers],
         collectives=[collective(row) for row in context.collectives.rows],
         stragglers=late[0],

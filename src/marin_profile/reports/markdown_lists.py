@@ -25,6 +25,7 @@ from marin_profile.facts.device_time import (
 from marin_profile.facts.waits import communication_wait
 from marin_profile.queries.collectives import CollectiveRow, collective_rows
 from marin_profile.queries.gap_before import context_rows, gap_rows
+from marin_profile.queries.loops import loop_rows
 from marin_profile.queries.regions import PassPart, RegionRow, region_rows, repeated_rows
 from marin_profile.queries.stragglers import (
     HostRow,
@@ -38,6 +39,7 @@ from marin_profile.reports.headline import window_name
 from marin_profile.schema import ProfileSummary
 
 DEEPEST_REGION = 4
+MOST_LOOPS = 5
 
 
 def regions(summary: ProfileSummary, top_k: int) -> list[str]:
@@ -61,6 +63,34 @@ def regions(summary: ProfileSummary, top_k: int) -> list[str]:
         *table(headers, cells, "lrrrl"),
         *left_out(len(rows), len(shown), "region"),
         *_repeated(summary, top_k),
+        *_loops(summary, top_k),
+    ]
+
+
+def _loops(summary: ProfileSummary, top_k: int) -> list[str]:
+    rows = loop_rows(summary)
+    shown = rows[: min(top_k, MOST_LOOPS)]
+    if not shown:
+        return []
+    cells = [
+        [
+            code(row.name),
+            code(row.program),
+            prose(row.pass_),
+            duration(row.duration),
+            share(row.share_of_op_time),
+            number(row.iterations),
+            duration(row.duration_per_iteration),
+        ]
+        for row in shown
+    ]
+    headers = ["loop", "program", "pass", "self time", "share", "iterations", "each"]
+    return [
+        "",
+        "Loops, with all ops in them:",
+        "",
+        *table(headers, cells, "lllrrrr"),
+        *left_out(len(rows), len(shown), "loop"),
     ]
 
 

@@ -39,6 +39,7 @@ from marin_profile.schema.memory import MemoryBuffer, MemoryScope, ProgramMemory
 from marin_profile.schema.ops import (
     REMAINDER,
     HotOp,
+    Loop,
     OpGroup,
     Program,
     ProgramOp,
@@ -94,6 +95,7 @@ __all__ = [
     "HotOp",
     "Launched",
     "LongOp",
+    "Loop",
     "MemoryBuffer",
     "MemoryScope",
     "OpGroup",

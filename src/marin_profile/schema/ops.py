@@ -165,6 +165,24 @@ class RepeatedRegion(Region):
     smallest_duration: Microseconds
 
 
+class Loop(Record):
+    """A while loop of a program, as scans become, inside of those `around` it. `duration`: self
+    time over devices of all ops in it; `iterations` over devices, null where the counts of its ops
+    do not agree; per execution of the program, where these are known. `by_scope`: the five scopes
+    with most of its time, without the ops' own names ("" for ops without one)."""
+
+    program: str
+    program_id: str | None = None
+    name: str
+    around: list[str] = []
+    pass_: str = Field(default="other", alias="pass")
+    duration: Microseconds
+    iterations: Count | None = None
+    iterations_per_execution: Ratio | None = None
+    duration_per_iteration: Microseconds | None = None
+    by_scope: dict[str, Microseconds] = {}
+
+
 class SemanticFamily(Record):
     """All ops of one family (attention, matmul, normalisation, copy, ...); `owned_duration` as in
     OpGroup."""

@@ -28,6 +28,7 @@ from marin_profile.schema.host import HostActivity
 from marin_profile.schema.memory import ProgramMemory
 from marin_profile.schema.ops import (
     HotOp,
+    Loop,
     OpGroup,
     Program,
     Region,
@@ -44,7 +45,8 @@ from marin_profile.schema.what_if import WhatIf
 class ProfileSummary(Record):
     """The whole summary; `list_basis` says for each list which window it covers. `programs`: the
     one whose ops own most first. `memory`, the fullest programs first, is null where the profile
-    holds no plans of XLA's. `repeated_regions`: the 100 largest."""
+    holds no plans of XLA's. `repeated_regions`: the 100 largest;
+    `loops`: the 32 largest."""
 
     schema_version: str = SCHEMA_VERSION
     generated_at_utc: str = EPOCH_UTC
@@ -67,6 +69,7 @@ class ProfileSummary(Record):
     step_account: StepAccount | None = None
     op_groups: list[OpGroup] = []
     programs: list[Program] = []
+    loops: list[Loop] = []
     collectives: list[Collective] = []
     transfers: list[Transfer] = []
     stragglers: list[Straggler] = []
