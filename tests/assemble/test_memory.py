@@ -143,3 +143,17 @@ def test_a_plan_that_breaks_off_is_a_lower_bound():
     (row,) = summary(cut).memory or ()
     assert (row.peak_size, row.is_complete) == (64, False)
     assert "at least 64 B" in render_markdown(summary(cut))
+
+
+def test_what_a_scope_would_free():
+    """Of 1,256 bytes the mlp holds 1,000."""
+    of_it = answer(summary(space(256)), "what would `mlp` free?")
+    first, second = of_it["results"]
+    assert (first["record"], first["freed_at_most"], first["peak_size"]) == ("of_scope", 1000, 1256)
+    assert (first["scopes"], first["share_of_peak"]) == (1, 1000 / 1256)
+    assert (second["scope"], second["size"]) == ("jit(step)/mlp", 1000)
+    for part in ("jit(step)/mlp", "ML*", "jit(step)=>mlp"):
+        found = answer(summary(space(256)), f"how much memory does `{part}` use?")
+        assert found["results"][0]["freed_at_most"] == 1000, part
+    none = answer(summary(space(256)), "what would `ml` free?")["cannot_answer"]
+    assert none["candidates"] == ["jit(step)/mlp"]

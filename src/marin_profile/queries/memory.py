@@ -1,16 +1,21 @@
 """How much memory programs need at their peak by XLA's plan, and what uses it there.
 
 The fullest programs, then what is alive at the peak of the fullest in the device's own memory, by
-scope and by buffer.
+scope and by buffer. Asked of a scope, what of it is alive there: the peak falls by that at most
+without it, since another instant may then be the fullest.
 """
 
 from __future__ import annotations
 
-from marin_profile.base.units import Bytes, Count
+import re
+from collections.abc import Sequence
+
+from marin_profile.base.units import Bytes, Count, Share
+from marin_profile.events.scopes import SEPARATOR, split_path
 from marin_profile.facts.memory import fullest
 from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
-from marin_profile.schema import ProfileSummary
+from marin_profile.schema import MemoryScope, ProfileSummary, ProgramMemory
 
 BASIS = "XLA's plan of each program"
 
@@ -54,6 +59,73 @@ class MemoryBufferRow(Row, frozen=True, kw_only=True, tag_field="record", tag="b
     padding: Bytes | None = None
 
 
+class MemoryOfScope(Row, frozen=True, kw_only=True, tag_field="record", tag="of_scope"):
+    """What the scopes that `scope` names hold at the peak, in all passes; all of it is an upper
+    bound of what the peak would fall by without them."""
+
+    program_id: str
+    module: str | None = None
+    space: str
+    scope: str
+    scopes: Count
+    freed_at_most: Bytes
+    share_of_peak: Share
+    peak_size: Bytes
+
+
+def of_scope(program: ProgramMemory, wanted: str) -> tuple[MemoryOfScope, list[MemoryScope]] | None:
+    """None where no scope at the peak has this part in its path."""
+    parts = [
+        re.compile(re.escape(part).replace(r"\*", ".*"), re.IGNORECASE)
+        for part in wanted.replace(SEPARATOR, "/").split("/")
+        if part
+    ]
+    held = [one for one in program.by_scope if one.scope and _is_in(parts, one.scope)]
+    if not held:
+        return None
+    size = sum(one.size for one in held)
+    row = MemoryOfScope.of(
+        program,
+        scope=wanted,
+        scopes=len({one.scope for one in held}),
+        freed_at_most=size,
+        share_of_peak=size / program.peak_size,
+    )
+    return row, held
+
+
+def _is_in(parts: Sequence[re.Pattern[str]], scope: str) -> bool:
+    """Whether the parts stand in the path one behind the other; "*" in one is any text."""
+    path = split_path(scope)
+    return bool(parts) and any(
+        all(part.fullmatch(own) for own, part in zip(path[at:], parts, strict=False))
+        for at in range(len(path) - len(parts) + 1)
+    )
+
+
+def _answer_of_scope(
+    program: ProgramMemory, wanted: str, limit: int | None
+) -> Answer | CannotAnswer:
+    found = of_scope(program, wanted)
+    if found is None:
+        return CannotAnswer(
+            f"No scope with '{wanted}' in its path is listed at the peak of "
+            f"{program.module or program.program_id}: without it the peak stays as it is, or it "
+            "holds too little to be listed.",
+            "Ask how much memory is used, and by what; the scopes there are candidates.",
+            tuple(one.scope for one in program.by_scope if one.scope)[:5],
+        )
+    row, held = found
+    of_program = {"program_id": program.program_id, "space": program.space}
+    return listing(
+        BASIS,
+        [row],
+        [MemoryScopeRow.of(one, **of_program) for one in held],
+        limit=limit,
+        note="An upper bound: without it another instant may be the fullest.",
+    )
+
+
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
     if not summary.memory:
         return CannotAnswer(
@@ -62,6 +134,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             "jax.profiler.ProfileOptions, JAX's default), and summarize with this version.",
         )
     first = fullest(summary.memory)
+    if parameters.op is not None:
+        return _answer_of_scope(first, parameters.op, parameters.limit)
     of_first = {"program_id": first.program_id, "space": first.space}
     return listing(
         BASIS,
@@ -77,8 +151,8 @@ QUERY = Query(
     description="Memory of each program at its peak by XLA's plan, and what uses it there.",
     example="How much HBM is used at the peak, and by what?",
     run=run,
-    rows=(MemoryRow, MemoryScopeRow, MemoryBufferRow),
-    parameters=("limit",),
+    rows=(MemoryRow, MemoryScopeRow, MemoryBufferRow, MemoryOfScope),
+    parameters=("limit", "op"),
     intents=(
         intent(
             12,
@@ -86,5 +160,6 @@ QUERY = Query(
             unless=("bound", "bandwidth", "flop", "time", "transfer", "@kind", "bottleneck"),
         ),
         intent(9, "buffer|padding|oom"),
+        intent(12, "@op", "free|freed", unless=("if", "communication", "@kind")),
     ),
 )
