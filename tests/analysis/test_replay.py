@@ -141,8 +141,19 @@ def test_a_host_that_waits_for_its_devices_follows_them():
     found = replayed(space)
     halved = change(found, "op", "fusion")
     assert (halved.saving, halved.saving_at_least, halved.certainty) == (50, 50, "known")
-    # Of a gap it reads for 10 us and launches for 10.
+    # In a gap it reads, launches, and is in Python outside of any event.
     gaps = change(found, "host_gaps")
+    assert (gaps.saving, gaps.saving_at_least) == (50, 0)
+
+
+def test_of_host_gaps_only_what_is_named_goes_for_certain():
+    """Of 50 us `load_batch` takes 30."""
+    space = capture([[100] * 4] * STEPS, gap=50)
+    host = space.host()
+    for step in range(STEPS):
+        host.call("PjitFunction(step)", 1000 + 200 * step - 10, 10)
+        host.call("load_batch", 1000 + 200 * step - 45, 30)
+    gaps = change(replayed(space), "host_gaps")
     assert (gaps.saving, gaps.saving_at_least) == (50, pytest.approx(30))
 
 

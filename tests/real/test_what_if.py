@@ -13,3 +13,13 @@ def test_untouched(traces, name):
     assert found is not None
     assert found.replay_error is not None
     assert found.replay_error <= 0.005
+
+
+def test_devices_that_share_processors(traces):
+    """Less work may save as large a part of the step as it is of all work."""
+    found = summarize(traces / CPU8).what_if
+    assert found is not None
+    for row in found.changes:
+        assert 0 <= row.saving_at_least <= row.saving < found.step_now
+        if row.change == "communication":
+            assert row.saving_at_least == 0

@@ -6,11 +6,12 @@ Contract
 * `saving` lets the host follow its devices: a gap begins when the last of them is done; what is
   hidden does not hold a device. `least`: the host launches no earlier than it did, unless it waits
   for its devices in each step; what was in flight is done when it was; of communication only the
-  time goes in which every member is in the collective, of host gaps not what launches, copies,
-  reads and waiting take. Where devices share processors, those that leave a collective may have
-  waited for them: `least` of communication is 0 there. That of recompute is 0: what is not computed
-  again must be kept. So the saving of the change is between the two, as far as nothing else changes
-  with it.
+  time goes in which every member is in the collective, of host gaps compiling and what people or
+  the Python tracer name. Where devices share processors, those that leave a collective may have
+  waited for them: `least` of communication is 0 there; and less work may shorten the step by as
+  large a part as it is of all work, if that is more: `saving`. `least` of recompute is 0: what is
+  not computed again must be kept. So the saving of the change is between the two, as far as nothing
+  else changes with it.
 * An average device takes for its own work before each meeting no longer than the median of the
   others: `saving`. `least`: only the time goes that it takes longer than they do on average over
   the steps, by place in the step.
@@ -92,6 +93,15 @@ class _Savings:
         ends = self._graph.replay(own=own, after=after, tail=tail, least=least)
         return self._base[least] - self._graph.step(ends) if ends is not None else 0.0
 
+    def at_most(self, saving: float, removed: int) -> float:
+        """Of a change that takes work away, over all devices and periods. Where they share
+        processors the step may be as long as all work takes."""
+        graph = self._graph
+        work = int(graph.points.own.sum() + graph.tail.sum())
+        if not graph.shared or not work:
+            return saving
+        return max(saving, min(self._base[0] * removed / work, removed / graph.periods))
+
 
 def _communication(graph: Graph, base: tuple[float, float]) -> Iterator[Change]:
     points, savings = graph.points, _Savings(graph, base)
@@ -131,7 +141,7 @@ def _devices(graph: Graph, base: tuple[float, float]) -> Iterator[Change]:
     for device in sorted(order[:MOST_DEVICES]):
         is_own = points.device == device
         extra = np.where(is_own, np.maximum(excess, 0), 0)
-        saving = savings.of(own=own - extra)
+        saving = savings.at_most(savings.of(own=own - extra), int(extra.sum()))
         least = savings.of(own=own - np.minimum(extra, usual[at]), least=True)
         yield Change(
             change=DEVICE,
@@ -190,7 +200,8 @@ def _parts(
         for target, factor in targets:
             own = graph.points.own - (spent * (1 - factor)).astype(np.int64)
             tail = graph.tail - (in_tail * (1 - factor)).astype(np.int64)
-            saving = savings.of(own=own, tail=tail)
+            removed = (graph.points.own - own).sum() + (graph.tail - tail).sum()
+            saving = savings.at_most(savings.of(own=own, tail=tail), int(removed))
             # What is not computed again must be kept instead, which may cost as much.
             least = 0.0 if kind == PASS else savings.of(own=own, tail=tail, least=True)
             yield Change(kind, target, name, "", factor, saving, min(least, saving))

@@ -22,7 +22,7 @@ import numpy as np
 
 from marin_profile.analysis.collectives.instances import DeviceInstances, HostCollectives
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
-from marin_profile.analysis.host_account import ON_DEVICE, UNTRACED, HostAccount
+from marin_profile.analysis.host_account import ON_DEVICE, HostAccount
 from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import CPU, SPARSECORE
@@ -43,7 +43,7 @@ MOST_OPS = 6
 MOST_SCOPES = 4
 NEAR = 0.05
 NEARLY_ALL = 0.9
-AVOIDABLE = frozenset({UNTRACED, COMPILE, FRAME, NAMED})
+AVOIDABLE = frozenset({COMPILE, FRAME, NAMED})
 
 Part = tuple[str, str]  # OP, SCOPE or PASS, and its name
 
@@ -67,8 +67,8 @@ class DeviceTrack:
 class HostTrack:
     """gap_start, gap_end: the host gaps, in order. waits: whether the host waits for its devices in
     each step, so that it launches no earlier than they are done. avoidable: the part of idle time
-    in which it did what no launch needs, 0 where that is not known. shared: whether its devices
-    share processors."""
+    in which it was seen to do what no launch needs, 0 without an account. shared: whether its
+    devices share processors."""
 
     periods: int
     gap_start: Int64s
