@@ -32,10 +32,11 @@ QUERIES_INTRODUCTION = """\
 *Generated from the registry by `scripts/make_docs.py`; `marin-profile query --list` prints it.*
 
 A question is words; the router looks at whole words, takes a number, an op name (exact, then an
-unambiguous part, else the candidates are listed) and kinds out of it, and picks one query or says
-which ones it knows (exit 2). An answer is JSON: `query_type`, `basis`, `units`, `results`,
-`returned`, `total_matched`, `truncated`, or `query_type` and `cannot_answer` with the reason and
-what would help (exit 5).""".splitlines()
+unambiguous part, else the candidates are listed) and kinds out of it, and picks one query. An
+answer is JSON: `query_type`, `basis`, `units`, `results`, `returned`, `total_matched`, `truncated`,
+or `query_type` and `cannot_answer` with the reason and what would help (exit 5). Where no query
+fits, `query_type` is null; the refusal names the nearest queries and the first
+advice.""".splitlines()
 
 ADVICE_INTRODUCTION = """\
 *Generated from the rules by `scripts/make_docs.py`.*

@@ -46,11 +46,12 @@ def test_query_that_cannot_be_answered_prints_why_and_exits_5(call: Call, tmp_pa
     assert result.stderr == ""
 
 
-def test_query_with_an_unknown_question_exits_2(call: Call, summary_path: Path) -> None:
+def test_query_with_a_question_that_fits_nothing_exits_5(call: Call, summary_path: Path) -> None:
     result = call("query", "--summary", summary_path, "--question", "why does it stop?")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: No query fits 'why does it stop?'")
-    assert result.stderr.count("\n") == 1
+    assert (result.exit_code, result.stderr) == (5, "")
+    refused = json.loads(result.stdout)
+    assert refused["query_type"] is None
+    assert refused["cannot_answer"]["reason"] == "No query fits 'why does it stop?'."
 
 
 def test_query_list_needs_no_summary(call: Call) -> None:

@@ -23,8 +23,8 @@ def command(
 ) -> None:
     """Ask a summary a question in words.
 
-    The answer is JSON on stdout. Exit code 2: no query fits the question; 5: the summary does not
-    hold the answer (the JSON names what would help).
+    The answer is JSON on stdout. Exit code 5: the summary does not hold the answer, or no query
+    fits the question (the JSON names what would help).
     """
     from marin_profile.queries import answer, list_queries
     from marin_profile.schema import canonical_json, load_summary

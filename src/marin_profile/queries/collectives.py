@@ -84,6 +84,7 @@ QUERY = Query(
     intents=(
         intent(9, "collective", "bandwidth|wait|top|time|kind|size"),
         intent(9, "communication|@collective", "bandwidth|wait|kind"),
+        intent(10, "byte", "@collective|collective"),
         intent(8, "collective"),
         intent(7, "communication", "breakdown|time|cost|top|share|long|much|what|which|show|list"),
         intent(6, "@collective", "breakdown|time|cost|take|share|long|much|many|what|which|show"),

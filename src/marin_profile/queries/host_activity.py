@@ -90,8 +90,10 @@ QUERY = Query(
     intents=(
         intent(10, "host", "idle|activity|do", unless=("transfer",)),
         intent(9, "compile", unless=("step", "region")),
-        intent(9, "launch|dispatch"),
-        intent(9, "loader|checkpoint|python"),
+        intent(10, "launch|dispatch"),
+        intent(9, "checkpoint|python"),
+        intent(10, "input", "bound|bottleneck|wait|top|time|cost|take"),
+        intent(9, "starve"),
         intent(10, "idle", "why"),
     ),
 )

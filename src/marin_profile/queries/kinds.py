@@ -34,7 +34,7 @@ _SPELLINGS = (
 _PATTERN = re.compile(
     r"(?<![\w.\-])(?:"
     + "|".join(f"(?P<k{index}>{spelling})" for index, (_, spelling) in enumerate(_SPELLINGS))
-    + r")s?(?![\w\-]|\.\w)",
+    + r")(?:s|d|ed)?(?![\w\-]|\.\w)",
     re.IGNORECASE,
 )
 

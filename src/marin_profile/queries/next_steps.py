@@ -60,6 +60,6 @@ QUERY = Query(
         intent(10, "lower", "how|can|should|could"),
         intent(9, "try|fix"),
         intent(9, "faster", "make|how|go|get|run"),
-        intent(7, "top", "problem"),
+        intent(7, "problem"),
     ),
 )

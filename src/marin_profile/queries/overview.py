@@ -121,5 +121,6 @@ QUERY = Query(
         intent(9, "overview|summarize|headline"),
         intent(8, "bottleneck", unless=("communication", "collective", "memory")),
         intent(6, "what", "time", "take", unless=("op",)),
+        intent(6, "why", "top", unless=("op", "@op", "@kind", "region", "collective")),
     ),
 )

@@ -5,7 +5,7 @@ Contract
   intents; the highest score wins, the registry's order breaks ties.
 * Whole words only. Names of ops, kinds, families, passes and numbers are recognised first and
   stand in the word list as "@op", "@kind" ("@collective"), "@family", "@pass".
-* A question that no intent fits raises UsageError with the known queries, the nearest first.
+* A question that no intent fits has no route: `nearest_first` tells what it may mean.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Question:
 
 def route(
     summary: ProfileSummary, question: str, queries: Sequence[Query]
-) -> tuple[Query, Parameters]:
-    """The query that the question asks for. Raises UsageError if none fits."""
+) -> tuple[Query, Parameters] | None:
+    """The query that the question asks for; None if none fits."""
     direct = "_".join(words_of(question))
     for query in queries:
         if direct == query.name:
@@ -80,7 +80,7 @@ def route(
     ]
     best = max(scores, default=0)
     if best == 0:
-        raise UsageError(_unknown(question, asked, queries))
+        return None
     return queries[scores.index(best)], asked.parameters
 
 
@@ -263,9 +263,11 @@ def _is_counted(following: Sequence[str]) -> bool:
     return False
 
 
-def nearest_first(question: str, asked: frozenset[str], queries: Sequence[Query]) -> list[Query]:
+def nearest_first(summary: ProfileSummary, question: str, queries: Sequence[Query]) -> list[Query]:
     """The queries by how many concepts they share with a question, then by likeness of text."""
     from difflib import SequenceMatcher
+
+    asked = take_apart(summary, question).concepts
 
     def distance(query: Query) -> tuple[int, float]:
         own = {concept_of(word) for word in words_of(f"{query.name} {query.description}")} | {
@@ -276,12 +278,3 @@ def nearest_first(question: str, asked: frozenset[str], queries: Sequence[Query]
         return -shared, -likeness
 
     return sorted(queries, key=distance)
-
-
-def _unknown(question: str, asked: Question, queries: Sequence[Query]) -> str:
-    said = question if len(question) <= 120 else question[:119] + "…"
-    known = "; ".join(
-        f"{query.name} ({query.example})"
-        for query in nearest_first(question, asked.concepts, queries)
-    )
-    return f"No query fits {said!r}; known ones, nearest first: {known}"
