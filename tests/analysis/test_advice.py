@@ -686,12 +686,12 @@ def exposed(share: float) -> Exposed:
     return Exposed("all-reduce", "jit(f)/psum", share, 0.1)
 
 
-def test_the_largest_share_comes_first():
+def test_the_largest_share_comes_first_and_bounds_count_half():
     assert claims(
         terms={"idle": 0.25, "exposed_communication": 0.4, "compute": 0.35},
         collectives=(exposed(0.4),),
         ops=(again(0.3),),
-    ) == [("exposed-communication", 0.4), ("recompute", 0.3), ("idle-devices", 0.25)]
+    ) == [("recompute", 0.3), ("exposed-communication", 0.4), ("idle-devices", 0.25)]
 
 
 def test_waits_that_nobody_causes_come_behind_causes_and_before_what_saves_nothing():
@@ -820,13 +820,13 @@ def test_gaps_before_one_op_are_told_before_those_between_all():
 
 
 def test_a_bound_counts_half_of_what_is_known():
-    """25 % of recompute at most, and 13 % that the loader costs."""
+    """25 % of collectives at most, and 13 % that the loader costs."""
     loader = (HostIdle("host_event", "load", "inside", 0.13, 3),)
-    terms = {"idle": 0.13, "compute": 0.5}
-    known, bound = ("input-bound", 0.13), ("recompute", 0.25)
-    assert claims(terms=terms, host_idle=loader, ops=(again(0.25),)) == [known, bound]
-    known, bound = ("input-bound", 0.13), ("recompute", 0.27)
-    assert claims(terms=terms, host_idle=loader, ops=(again(0.27),)) == [bound, known]
+    terms = {"idle": 0.13, "exposed_communication": 0.5}
+    known, bound = ("input-bound", 0.13), ("exposed-communication", 0.25)
+    assert claims(terms=terms, host_idle=loader, collectives=(exposed(0.25),)) == [known, bound]
+    known, bound = ("input-bound", 0.13), ("exposed-communication", 0.27)
+    assert claims(terms=terms, host_idle=loader, collectives=(exposed(0.27),)) == [bound, known]
 
 
 def test_devices_that_share_processors_wait_for_them():

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from marin_profile.analysis.advice.capture import op_outlasts_steps
 from marin_profile.analysis.advice.model import (
     COMPUTE,
+    KNOWN,
     Findings,
     Found,
     OpShare,
@@ -143,6 +144,7 @@ def recompute(f: Findings) -> Iterator[Found]:
             *([f"most of it in {where}"] if where else []),
         ),
         _sum(ops),
+        KNOWN,
     )
 
 
