@@ -1,8 +1,8 @@
 """What input that is made to exhaust a machine comes to: `python scripts/bombs.py [KIND ...]`.
 
 Each kind is written to a temporary folder and summarised by a process of its own. Printed are the
-size of the file, the exit code, the peak memory and the processor time. Names and tracks come in
-three sizes, which show whether time grows with the input or faster.
+size of the file, the exit code, the peak memory and the processor time. Names, tracks and
+lines come in three sizes, which show whether time grows with the input or faster.
 """
 
 from __future__ import annotations
@@ -68,6 +68,53 @@ def endless_varints(path: Path) -> None:
     path.write_bytes(b"\xff" * 100_000_000)
 
 
+def pipe(path: Path) -> None:
+    """Nobody writes to it."""
+    os.mkfifo(path)
+
+
+def endless_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def metadata_names(count: int) -> Callable[[Path], None]:
+    """One plane, so many event metadata with a name each, and no event."""
+
+    def write(path: Path) -> None:
+        entries = (
+            _field(4, _number(1, at) + _field(2, _number(1, at) + _field(2, b"op_%d" % at)))
+            for at in range(1, count + 1)
+        )
+        path.write_bytes(_field(1, _field(2, b"/device:TPU:0") + b"".join(entries)))
+
+    return write
+
+
+def xplane_lines(count: int) -> Callable[[Path], None]:
+    """One plane of so many lines, an event each."""
+
+    def write(path: Path) -> None:
+        named = _field(4, _number(1, 1) + _field(2, _number(1, 1) + _field(2, b"op")))
+        event = _field(4, _number(1, 1) + _number(2, 1000) + _number(3, 1000))
+        lines = (_field(3, _number(1, at) + event) for at in range(1, count + 1))
+        path.write_bytes(_field(1, _field(2, b"/host:CPU") + named + b"".join(lines)))
+
+    return write
+
+
+def _varint(value: int) -> bytes:
+    low, rest = value & 127, value >> 7
+    return bytes([low | 128]) + _varint(rest) if rest else bytes([low])
+
+
+def _number(tag: int, value: int) -> bytes:
+    return _varint(tag << 3) + _varint(value)
+
+
+def _field(tag: int, content: bytes) -> bytes:
+    return _varint(tag << 3 | 2) + _varint(len(content)) + content
+
+
 def _compressed(head: bytes, block: bytes, size: int) -> Iterator[bytes]:
     packer = zlib.compressobj(1, wbits=31)
     yield packer.compress(head)
@@ -122,16 +169,26 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a million lengths of 2 GB": ("h.xplane.pb", lying_lengths),
     "numbers of 100 MB": ("h.xplane.pb", endless_varints),
 }
+NO_FILES: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "a pipe": ("h.xplane.pb", pipe),
+    "/dev/zero": ("h.trace.json", endless_device),
+}
 GROWING: dict[str, tuple[str, Callable[[Path], None]]] = {
-    f"{count:,} {what}": ("h.trace.json.gz", made(count))
-    for what, made, most in (("names", named_ops, 1_000_000), ("tracks", tracks, 300_000))
+    f"{count:,} {what}": (name, made(count))
+    for what, name, made, most in (
+        ("names", "h.trace.json.gz", named_ops, 1_000_000),
+        ("tracks", "h.trace.json.gz", tracks, 300_000),
+        ("metadata names", "h.xplane.pb", metadata_names, 1_000_000),
+        ("lines", "h.xplane.pb", xplane_lines, 300_000),
+    )
     for count in (most // 4, most // 2, most)
 }
+ALL = BOMBS | NO_FILES | GROWING
 
 
 def outcome(kind: str, folder: Path) -> Outcome:
     """Summarise one kind in a process of its own."""
-    name, write = (BOMBS | GROWING)[kind]
+    name, write = ALL[kind]
     path = folder / name
     write(path)
     flag = "--xplane-file" if name.endswith(".pb") else "--trace-file"
@@ -155,7 +212,7 @@ def outcome(kind: str, folder: Path) -> Outcome:
 
 def main() -> None:
     print("| input | file, MB | exit code | peak, MB | processor, s |\n|---|---:|---:|---:|---:|")
-    for kind in sys.argv[1:] or (BOMBS | GROWING):
+    for kind in sys.argv[1:] or ALL:
         with tempfile.TemporaryDirectory() as folder:
             found = outcome(kind, Path(folder))
         print(

@@ -34,3 +34,21 @@ def test_a_bomb_is_refused_within_its_memory(tmp_path: Path, kind: str) -> None:
     assert found.said.startswith("error: ")
     assert found.peak <= found.allowed
     assert not (tmp_path / "summary.json").exists()
+
+
+@pytest.mark.parametrize("kind", list(bombs.NO_FILES))
+def test_what_is_no_file_is_not_read(tmp_path: Path, kind: str) -> None:
+    found = bombs.outcome(kind, tmp_path)
+    assert (found.code, found.said.count("is a pipe or a device")) == (2, 1)
+    assert found.peak <= found.allowed
+
+
+@pytest.mark.long
+@pytest.mark.nightly
+@pytest.mark.parametrize(("kind", "code"), [("1,000,000 metadata names", 4), ("300,000 lines", 5)])
+def test_names_and_lines_without_end_take_bounded_memory(
+    tmp_path: Path, kind: str, code: int
+) -> None:
+    found = bombs.outcome(kind, tmp_path)
+    assert found.code == code, found.said
+    assert found.peak <= found.allowed
