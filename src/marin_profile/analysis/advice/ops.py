@@ -240,10 +240,11 @@ def top_region(f: Findings) -> Iterator[Found]:
     that stands out; where no part of the program does, the op that can save most."""
     if op_outlasts_steps(f):
         return
-    ops = sorted(_owned(f, REST), key=lambda op: -_beyond_peaks(op))
+    own = [op for op in _owned(f, REST) if not op.is_container]
+    ops = sorted(own, key=lambda op: -_beyond_peaks(op))
     path, inside = _most_of(ops)
     if len(path) < 2:
-        path, inside = (), [op for op in ops if not op.is_container][:1]
+        path, inside = (), ops[:1]
     if not inside:
         return
     share = _beyond(inside)
@@ -267,13 +268,15 @@ def top_region(f: Findings) -> Iterator[Found]:
 
 
 def _most_of(ops: Sequence[OpShare]) -> tuple[tuple[str, ...], list[OpShare]]:
-    """A scope's last part is the primitive, which is no region."""
+    """A scope's last part is the primitive, which is no region, unless it stands right below the
+    program, as kernels do."""
     path: tuple[str, ...] = ()
     inside = list(ops)
     while True:
         parts: dict[str, float] = {}
         for op in inside:
-            part = "" if len(op.scope) <= len(path) + 1 else op.scope[len(path)]
+            is_region = len(op.scope) > len(path) + (len(path) != 1)
+            part = op.scope[len(path)] if is_region else ""
             parts[part] = parts.get(part, 0.0) + _beyond_peaks(op)
         if not parts:
             return path, inside
