@@ -110,6 +110,8 @@ def test_an_interrupt_exits_130(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # What runs in the background of a shell is started with the signal ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     # The reader has opened the pipe, so it is inside the verb.
     writer = os.open(tmp_path / "never.json", os.O_WRONLY)
