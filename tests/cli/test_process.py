@@ -105,13 +105,17 @@ def test_a_closed_pipe_is_quiet(summary_path: Path) -> None:
 
 def test_an_interrupt_exits_130(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "never.json")
+    # What runs in the background of a shell is started with the signal ignored.
+    code = (
+        "import signal; from marin_profile.cli import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"main(['report', '--summary', {str(tmp_path / 'never.json')!r}])"
+    )
     process = subprocess.Popen(
-        [*COMMAND, "report", "--summary", str(tmp_path / "never.json")],
+        [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # What runs in the background of a shell is started with the signal ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     # The reader has opened the pipe, so it is inside the verb.
     writer = os.open(tmp_path / "never.json", os.O_WRONLY)
