@@ -14,6 +14,7 @@ from marin_profile.analysis.host import DevicePart, HostPart
 from marin_profile.analysis.ledger import Ledger
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import SPARSECORE
+from marin_profile.analysis.program_runs import program_runs
 from marin_profile.analysis.roofline import Peaks
 from marin_profile.analysis.steps.account import DeviceAccount
 from marin_profile.analysis.steps.merge import MergedStep, MergedSteps
@@ -70,6 +71,18 @@ class Context:
         """The ops of the main devices."""
         main = [op for op in self.ops if op.device_kind != SPARSECORE]
         return main or self.ops
+
+    @cached_property
+    def runs_by_name(self) -> dict[str, int]:
+        """How often each program ran that shares its name with no other."""
+        executions: Counter[str] = Counter()
+        launches: Counter[str] = Counter()
+        for part in self.parts:
+            for row in part.calls:
+                executions[row.name] += len(row.lengths)
+            launches.update(part.launches)
+        ops = [op for op in self.ops if op.device_kind != SPARSECORE]
+        return program_runs(ops, executions, launches)
 
     @property
     def window(self) -> str:

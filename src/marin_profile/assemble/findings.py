@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -18,9 +17,8 @@ from marin_profile.assemble.context import Context, us
 from marin_profile.assemble.coverage import is_cut, parts_without_hlo
 from marin_profile.assemble.host import occurrence
 from marin_profile.events.classify import GROUP_COMPUTE
-from marin_profile.events.scopes import COMBINED, RECOMPUTE
+from marin_profile.events.scopes import COMBINED, RECOMPUTE, numbered_as_one
 
-_DIGITS = re.compile(r"[0-9]+")
 WIDE_BITS = 32
 HBM = "hbm"
 
@@ -232,7 +230,7 @@ def _scope(op: OpTotals) -> str:
     """Numbered layers are one ("*"); "" for what XLA combined from several."""
     if COMBINED in op.facts.scope:
         return ""
-    return _DIGITS.sub("*", op.facts.scope_path)
+    return numbered_as_one(op.facts.scope)
 
 
 def _blocks(op: OpTotals) -> bool:

@@ -6,7 +6,6 @@ from marin_profile import schema
 from marin_profile.analysis.loops import LoopTotals, loop_totals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.assemble.context import Context, us
-from marin_profile.assemble.programs import runs_by_name
 
 MOST_LOOPS = 32
 MOST_SCOPES = 5
@@ -15,7 +14,7 @@ MOST_SCOPES = 5
 def loops(context: Context) -> list[schema.Loop]:
     """The one with most time first."""
     rows = loop_totals(op for op in context.ops if op.device_kind != SPARSECORE)
-    runs = runs_by_name(context) if rows else {}
+    runs = context.runs_by_name if rows else {}
     return [_loop(row, runs.get(row.module)) for row in rows[:MOST_LOOPS]]
 
 

@@ -14,7 +14,6 @@ from marin_profile.analysis.regions import region_totals
 from marin_profile.analysis.repeated_regions import repeated_regions as found_repeated
 from marin_profile.analysis.roofline import op_rate
 from marin_profile.assemble.context import Context, each_us, per_step, us
-from marin_profile.assemble.programs import runs_by_name
 from marin_profile.events.scopes import SEPARATOR
 
 OP_GROUP_LIMIT = 5000
@@ -72,7 +71,7 @@ def op_groups(context: Context) -> list[schema.OpGroup]:
     for op in context.ops:
         groups.get(_group_key(op), rest).append(op)
     # Where no step account says what a step costs.
-    runs = {} if context.account else runs_by_name(context)
+    runs = {} if context.account else context.runs_by_name
     rows = [_op_group(context, key, members, runs) for key, members in groups.items()]
     if rest:
         rows.append(_op_group(context, (schema.REMAINDER, "unknown", "", "", ""), rest, runs))

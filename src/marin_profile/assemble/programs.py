@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from marin_profile import schema
@@ -10,7 +9,6 @@ from marin_profile.analysis.executions import Program
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.analysis.program_calls import ProgramCalls, merge_calls, period_of
-from marin_profile.analysis.program_runs import program_runs
 from marin_profile.assemble.context import Context, us, us_or_none
 from marin_profile.assemble.steps import duration_stats
 from marin_profile.events.classify import (
@@ -24,18 +22,6 @@ MOST_PROGRAMS = 32
 MOST_OPS = 5
 
 
-def runs_by_name(context: Context) -> dict[str, int]:
-    """Of each program that shares its name with no other."""
-    executions: Counter[str] = Counter()
-    launches: Counter[str] = Counter()
-    for part in context.parts:
-        for row in part.calls:
-            executions[row.name] += len(row.lengths)
-        launches.update(part.launches)
-    ops = [op for op in context.ops if op.device_kind != SPARSECORE]
-    return program_runs(ops, executions, launches)
-
-
 def programs(context: Context) -> list[schema.Program]:
     """The one whose ops own most first; ops of no known program are in no row."""
     groups: dict[Program, list[OpTotals]] = {}
@@ -43,7 +29,7 @@ def programs(context: Context) -> list[schema.Program]:
         if op.device_kind != SPARSECORE and (op.module or op.program_id is not None):
             groups.setdefault((op.module, op.program_id), []).append(op)
     calls = {row.program: row for row in merge_calls(row for p in context.parts for row in p.calls)}
-    runs = runs_by_name(context)
+    runs = context.runs_by_name
     devices = [device for _, device in context.devices if device.kind != SPARSECORE]
     whole = sum(device.capture.end - device.capture.start for device in devices)
     ordered = sorted(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from marin_profile.base.caches import cached
 
@@ -50,6 +50,7 @@ UPDATE_PRIMITIVES = frozenset(
 # Paths inside paths, as in jvp(layers/jvp(mlp)).
 DEEPEST_PATH = 16
 
+_NUMBER = re.compile(r"[0-9]+")
 _BRANCH = re.compile(r"branch_\d+_fun")
 _WRAPPED = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
 
@@ -155,3 +156,8 @@ def is_update(segments: tuple[str, ...], pass_name: str) -> bool:
     """Whether an op outside the loss looks like part of the parameter update; only meaningful in
     a program that has a backward pass."""
     return pass_name == OTHER and segments[-1] in UPDATE_PRIMITIVES
+
+
+def numbered_as_one(scope: Sequence[str]) -> str:
+    """The path of a scope with "*" for every number: layers that are numbered have one."""
+    return _NUMBER.sub("*", "/".join(scope))

@@ -134,11 +134,13 @@ def _occurrence(cause: HostIdle) -> list[str]:
     return [f"{where}, {often}" if often else where]
 
 
-def _named(cause: HostIdle) -> str:
-    return cause.name.lstrip("$")
+def _in_event(cause: HostIdle) -> tuple[str, str]:
+    return (
+        f"Wait less for {cause.name.lstrip('$')}",
+        "The host is in this event while all of its devices have nothing to run.",
+    )
 
 
-_IN_EVENT = "The host is in this event while all of its devices have nothing to run."
 _PLACES = {"inside": " inside the step markers", "between": " between the step markers"}
 
 compiles = _rule_of(
@@ -148,13 +150,9 @@ compiles = _rule_of(
         "The host traced, lowered and compiled a program while the devices had nothing to run.",
     ),
 )
-loads = _rule_of(_purpose(LOADS), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT))
-saves = _rule_of(_purpose(SAVES), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT))
-evaluates = _rule_of(
-    _purpose(EVALUATES), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT)
+loads, saves, evaluates, logs, events = (
+    _rule_of(_purpose(purpose), _in_event) for purpose in (LOADS, SAVES, EVALUATES, LOGS, "")
 )
-logs = _rule_of(_purpose(LOGS), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT))
-events = _rule_of(_purpose(""), lambda cause: (f"Wait less for {_named(cause)}", _IN_EVENT))
 untraced = _rule_of(
     _kind(UNTRACED),
     lambda cause: (

@@ -7,7 +7,6 @@ the peaks, else all of its time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +22,7 @@ from marin_profile.analysis.advice.model import (
 )
 from marin_profile.analysis.advice.steps import programs_of_slow_steps
 from marin_profile.analysis.roofline import MEMORY_BOUND
+from marin_profile.events.scopes import numbered_as_one
 
 RECOMPUTE = 0.05
 COPIES = 0.10
@@ -37,7 +37,6 @@ TOP_REGION = 0.10
 MOST_OF_REGION = 0.4
 TIMES_THE_NEXT = 1.5
 MOST_NAMED = 3
-_DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ def _beyond(ops: Sequence[OpShare]) -> float:
 
 def _region(op: OpShare) -> str:
     """The scope around the op, numbered layers as one; "" for none."""
-    return _DIGITS.sub("*", "/".join(op.scope[:-1]))
+    return numbered_as_one(op.scope[:-1])
 
 
 def _by_region(ops: Sequence[OpShare]) -> list[tuple[str, list[OpShare]]]:

@@ -23,8 +23,10 @@ from marin_profile.analysis.collectives.instances import (
 )
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.base.columns import counts_of, unique_pairs
+from marin_profile.events.replica_groups import columns_of_groups, columns_of_pairs
 from marin_profile.events.timeline import Int64s
 
+PERMUTE = "collective-permute"
 # Labels that no other host has lie this far apart; executions of an op in a unit are fewer than
 # _MOST_OFTEN.
 _APART = 1 << 28
@@ -71,6 +73,26 @@ class Table:
     blocked: Int64s
     exposed: Int64s
     steady: NDArray[np.bool_]
+
+    @property
+    def permutes(self) -> bool:
+        """Whether its devices meet in pairs of a source and a target."""
+        return self.kind == PERMUTE and bool(self.partners.pairs)
+
+    def groups(self) -> list[tuple[int, ...]]:
+        """Who meets, as columns: groups, or pairs where it permutes. Empty where not known."""
+        captured = list(zip(self.hosts.tolist(), self.ordinals.tolist(), strict=True))
+        if self.permutes:
+            return columns_of_pairs(self.partners.pairs, captured) or []
+        return columns_of_groups(self.partners.groups, captured) or []
+
+
+def by_size(groups: Sequence[tuple[int, ...]]) -> list[Int64s]:
+    """Groups of one size as the rows of an array each, the smallest size first."""
+    return [
+        np.array([group for group in groups if len(group) == size], np.int64)
+        for size in sorted({len(group) for group in groups})
+    ]
 
 
 def members_of(shares: Sequence[HostShare]) -> list[Member]:

@@ -26,13 +26,12 @@ from marin_profile.analysis.collectives.matching import (
     HostShare,
     Member,
     Table,
+    by_size,
     members_of,
     tables_of,
 )
-from marin_profile.events.replica_groups import columns_of_groups, columns_of_pairs
 from marin_profile.events.timeline import Int64s
 
-PERMUTE = "collective-permute"
 # Of all executions: more in instances whose members were not in them at one time, and the groups
 # are not what the order of devices says.
 MOST_APART = 0.1
@@ -154,26 +153,19 @@ class _Rows:
         row = self._rows.setdefault(key, _Row(*key))
         executions = (table.duration >= 0).sum(axis=1)
         row.payload = _plus(row.payload, table.payload, executions)
-        captured = list(zip(table.hosts.tolist(), table.ordinals.tolist(), strict=True))
-        partners = table.partners
-        permutes = table.kind == PERMUTE and bool(partners.pairs)
-        find = columns_of_pairs if permutes else columns_of_groups
-        groups = find(partners.pairs if permutes else partners.groups, captured) or []
-        by_size = [
-            _Found(table, np.array([group for group in groups if len(group) == size], np.int64))
-            for size in sorted({len(group) for group in groups})
-        ]
-        if not groups or sum(found.apart for found in by_size) > MOST_APART * sum(executions):
+        groups = table.groups()
+        of_sizes = [_Found(table, place) for place in by_size(groups)]
+        if not groups or sum(found.apart for found in of_sizes) > MOST_APART * sum(executions):
             row.groups_known = False
             row.wait_is_lower_bound = True
             return
         row.groups = max(row.groups, len(groups))
-        for found in by_size:
+        for found in of_sizes:
             _count(row, found)
-            if not permutes:
+            if not table.permutes:
                 waits.add(found, steady)
                 _add_wait(row, found)
-        if permutes:
+        if table.permutes:
             of_each = _Found(table, neighbours(groups), of_each=True)
             waits.add(of_each, steady)
             _add_wait(row, of_each)

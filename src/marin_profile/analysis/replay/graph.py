@@ -25,14 +25,14 @@ from marin_profile.analysis.collectives.instances import NO_VALUE
 from marin_profile.analysis.collectives.matching import (
     HostShare,
     Table,
+    by_size,
     members_of,
     tables_of,
 )
-from marin_profile.analysis.collectives.waits import PERMUTE, neighbours
+from marin_profile.analysis.collectives.waits import neighbours
 from marin_profile.analysis.replay.track import DeviceTrack, HostTrack, Part, blocking
 from marin_profile.base.jit import jit
 from marin_profile.base.times import PS_PER_US
-from marin_profile.events.replica_groups import columns_of_groups, columns_of_pairs
 from marin_profile.events.timeline import Int64s
 
 GAP = -1
@@ -261,19 +261,11 @@ def _add_table(
     places: int,
 ) -> int:
     """Returns how many places its ops have."""
-    captured = list(zip(table.hosts.tolist(), table.ordinals.tolist(), strict=True))
-    permutes = table.kind == PERMUTE and bool(table.partners.pairs)
-    find = columns_of_pairs if permutes else columns_of_groups
-    groups = find(table.partners.pairs if permutes else table.partners.groups, captured)
+    groups = table.groups()
     if not groups:  # who meets whom is not known: each runs for itself
         groups = [(column,) for column in range(len(table.members))]
-    if permutes:
-        sized = [neighbours(groups)]
-    else:
-        sized = [
-            np.array([group for group in groups if len(group) == size], np.int64)
-            for size in sorted({len(group) for group in groups})
-        ]
+    permutes = table.permutes
+    sized = [neighbours(groups)] if permutes else by_size(groups)
     device = of_member[table.members]
     shifted = np.where(device >= 0, shift[device], 0)
     starts, stops = table.start + shifted, table.start + table.duration + shifted
