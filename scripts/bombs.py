@@ -90,6 +90,34 @@ def metadata_names(count: int) -> Callable[[Path], None]:
     return write
 
 
+def operands_without_end(path: Path) -> None:
+    _program(path, _field(36, b"\x05" * 17_000_000))
+
+
+def group_without_end(path: Path) -> None:
+    _program(path, _field(49, _field(1, b"\x05" * 17_000_000)))
+
+
+def endless_dimensions(path: Path) -> None:
+    """An iota list of 2^100,000 devices."""
+    iota = _number(1, 1) + _number(2, 2) + _field(3, b"\x02" * 100_000)
+    _program(path, _field(87, _field(2, iota)))
+
+
+def _program(path: Path, extra: bytes) -> None:
+    """A device that runs an all-reduce, and its program, with `extra` in the instruction."""
+    instruction = _field(1, b"all-reduce.1") + _field(2, b"all-reduce") + _number(35, 1) + extra
+    computation = _field(1, b"main") + _field(2, instruction) + _number(5, 1) + _number(6, 1)
+    proto = _field(1, _field(1, b"jit_f") + _field(3, computation))
+    stat = _field(5, _number(1, 1) + _field(2, _number(1, 1) + _field(2, b"Hlo Proto")))
+    named = _number(1, 7) + _field(2, b"jit_f(7)") + _field(5, _number(1, 1) + _field(6, proto))
+    programs = _field(2, b"/host:metadata") + stat + _field(4, _number(1, 7) + _field(2, named))
+    op = _field(4, _number(1, 1) + _field(2, _number(1, 1) + _field(2, b"all-reduce.1")))
+    event = _field(4, _number(1, 1) + _number(2, 0) + _number(3, 1000))
+    device = _field(2, b"/device:TPU:0") + op + _field(3, _field(2, b"XLA Ops") + event)
+    path.write_bytes(_field(1, programs) + _field(1, device))
+
+
 def xplane_lines(count: int) -> Callable[[Path], None]:
     """One plane of so many lines, an event each."""
 
@@ -169,6 +197,12 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a million lengths of 2 GB": ("h.xplane.pb", lying_lengths),
     "numbers of 100 MB": ("h.xplane.pb", endless_varints),
 }
+# What is odd in a program is left out; the rest is read.
+ODD_PROGRAMS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "17 million operands": ("h.xplane.pb", operands_without_end),
+    "a group of 17 million": ("h.xplane.pb", group_without_end),
+    "100,000 dimensions": ("h.xplane.pb", endless_dimensions),
+}
 NO_FILES: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a pipe": ("h.xplane.pb", pipe),
     "/dev/zero": ("h.trace.json", endless_device),
@@ -183,7 +217,7 @@ GROWING: dict[str, tuple[str, Callable[[Path], None]]] = {
     )
     for count in (most // 4, most // 2, most)
 }
-ALL = BOMBS | NO_FILES | GROWING
+ALL = BOMBS | ODD_PROGRAMS | NO_FILES | GROWING
 
 
 def outcome(kind: str, folder: Path) -> Outcome:

@@ -256,6 +256,10 @@ SOUND = {
         {"transfer_by_kind": {"infeed": 4, ON_CHIP: 8}},
         {"transfer_by_kind": {"infeed": 4, ON_CHIP: 10}},
         {"exposed_communication": 12, "exposed_transfer": 12},
+        {"overlapped_communication": -1, "overlapped_by_kind": {}},
+        {"overlapped_communication": 8},
+        {"overlapped_communication": 41, "overlapped_by_kind": {"all-reduce": 41}},
+        {"overlapped_by_kind": {"all-reduce": 8}},
     ],
 )
 def test_a_ledger_that_does_not_sum_is_refused(wrong):

@@ -46,6 +46,11 @@ def owns_too_little(part: HostPart) -> HostPart:
     return replace(part, ops=[replace(op, exposed=op.exposed - 1) for op in part.ops])
 
 
+def works_for_longer_than_the_profile(part: HostPart) -> HostPart:
+    """270 us of devices in a profile that ran for less than none."""
+    return replace(part, span_ps=-(10**10))
+
+
 def idle_without_a_cause(part: HostPart) -> HostPart:
     account = part.account_of_idle
     assert account is not None
@@ -80,6 +85,7 @@ def more_alive_than_at_the_peak(part: HostPart) -> HostPart:
     [
         (twice_the_self_time, "self time is part of the whole"),
         (owns_too_little, "ops own what the ledgers hold"),
+        (works_for_longer_than_the_profile, "devices work while the profile runs"),
         (idle_without_a_cause, "causes sum to the idle time"),
         (more_alive_than_at_the_peak, "what is alive sums to the peak"),
         (ends_before_it_begins, "steps end after they begin"),

@@ -35,12 +35,12 @@ def test_more_than_5000_groups_end_in_one_of_the_rest(monkeypatch, count, rest):
     context = context_of(monkeypatch, many(["k"]))
     (op,) = context.ops
     ops = [
-        replace(op, facts=replace(op.facts, canonical=f"op.{at}"), exclusive=at * US)
+        replace(op, facts=replace(op.facts, name=f"op_{at}"), exclusive=at * US)
         for at in range(1, count + 1)
     ]
     groups = op_groups(replace(context, ops=ops))
     assert len(groups) == 5_000 + (rest > 0)
-    assert groups[0].canonical_name == f"op.{count}"
+    assert groups[0].canonical_name == f"op_{count}"
     assert groups[4_999].exclusive_duration == rest + 1
     if rest:
         last = groups[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +35,15 @@ def test_a_bomb_is_refused_within_its_memory(tmp_path: Path, kind: str) -> None:
     assert found.said.startswith("error: ")
     assert found.peak <= found.allowed
     assert not (tmp_path / "summary.json").exists()
+
+
+@pytest.mark.parametrize("kind", list(bombs.ODD_PROGRAMS))
+def test_what_is_odd_in_a_program_is_left_out(tmp_path: Path, kind: str) -> None:
+    found = bombs.outcome(kind, tmp_path)
+    assert found.code == 0, found.said
+    assert found.peak <= found.allowed
+    (op,) = json.loads((tmp_path / "summary.json").read_text())["hot_ops"]
+    assert (op["name"], op["category"]) == ("all-reduce.1", "all-reduce")
 
 
 @pytest.mark.parametrize("kind", list(bombs.NO_FILES))

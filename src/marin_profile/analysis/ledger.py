@@ -79,6 +79,11 @@ class Ledger:
             raise InternalError("exposed communication by kind sums to its term", str(self))
         if sum(self.transfer_by_kind.values()) != self.exposed_transfer:
             raise InternalError("exposed transfer by kind sums to its term", str(self))
+        by_kind = self.overlapped_by_kind.values()
+        if not 0 <= self.overlapped_communication <= min(self.compute, sum(by_kind)):
+            raise InternalError("overlapped communication is part of compute", str(self))
+        if max(by_kind, default=0) > self.overlapped_communication:
+            raise InternalError("a kind overlaps no longer than all do", str(self))
 
     @property
     def host(self) -> int:

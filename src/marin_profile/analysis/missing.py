@@ -3,7 +3,8 @@
 Contract
 * Only what the file itself contradicts is said: a device plane under no device's name, a gap in the
   numbers of devices, a device with far fewer ops of a program that all of them run together, a few
-  executions or steps with fewer ops than all others. The file may be damaged, or cut.
+  executions or steps with fewer ops than all others, ops of two names. The file may be damaged, or
+  cut.
 * Where work is surely lost, `is_cut` says that totals are lower bounds.
 * How many devices there should be is told by the programs that ran, `devices_told`; whether fewer
   in the file mean a loss is decided over all hosts (see `assemble.coverage`).
@@ -21,6 +22,7 @@ import numpy as np
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.executions import Program
 from marin_profile.analysis.op_facts import OpFacts
+from marin_profile.analysis.op_names import two_names
 from marin_profile.analysis.planes import (
     CPU,
     GPU,
@@ -70,6 +72,7 @@ def find_missing(found: HostDevices, steps: StepSeries) -> Missing:
             *_short_executions(found),
             *_absent_from_steps(found, steps),
             *_jumps_in_numbers(steps),
+            *two_names(found),
         ),
         is_cut=bool(unnamed or few),
         devices_told=told,

@@ -57,12 +57,10 @@ class OpFacts:
     fusion holds, without the ops' own names. loops: see `loop_bodies`."""
 
     name: str
-    canonical: str
     hlo_op: str
     module: str
     program_id: int | None
     op_class: OpClass
-    group: int
     hlo_category: str
     shape: str
     scope: tuple[str, ...]
@@ -80,8 +78,16 @@ class OpFacts:
     loops: tuple[str, ...] = ()
 
     @property
+    def canonical(self) -> str:
+        return canonical_name(self.name)
+
+    @property
     def kind(self) -> str:
         return self.op_class.kind
+
+    @property
+    def group(self) -> int:
+        return kind_group(self.op_class.kind)
 
     @property
     def sort_key(self) -> tuple[str, ...]:
@@ -153,7 +159,7 @@ def _with_kinds_of_starts(facts: tuple[OpFacts, ...]) -> tuple[OpFacts, ...]:
             start = starts.get((operand, fact.module, fact.program_id))
             if start is not None:
                 op_class = replace(fact.op_class, kind=start.kind)
-                return replace(fact, op_class=op_class, group=start.group)
+                return replace(fact, op_class=op_class)
         return fact
 
     return tuple(map(like_its_start, facts)) if starts else facts
@@ -190,12 +196,10 @@ def _facts(
     scope, pass_name = _scope(op, instruction, module)
     return OpFacts(
         name=op.name,
-        canonical=canonical_name(op.name),
         hlo_op=op.hlo_op,
         module=op.module,
         program_id=op.program_id,
         op_class=op_class,
-        group=kind_group(op_class.kind),
         hlo_category=op.category,
         shape=shape_signature(op.shape or (instruction.shape if instruction else ""), op.long_name),
         scope=scope,

@@ -6,7 +6,7 @@ picoseconds and add up across devices and hosts. self <= total for every op.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
@@ -153,6 +153,7 @@ def op_totals(
         account_count = _starts(device, index, size, account)
         owned = sum_by(index[time.owned.owner], time.owned.inside(account or (0, 0)), size)
     columns = (
+        op_of,
         count,
         total,
         exclusive,
@@ -161,8 +162,8 @@ def op_totals(
         steady_exclusive,
         period_count,
         period_exclusive,
-        count * bears,
-        period_count * bears,
+        count if bears.all() else count * bears,
+        period_count if bears.all() else period_count * bears,
         account_count,
         owned,
     )
@@ -185,19 +186,23 @@ def op_totals(
             account_count=values[10],
             owned=values[11],
         )
-        for op, (module, program_id), *values in zip(
-            op_of.tolist(), programs, *_shared_values(columns), strict=True
-        )
+        for (module, program_id), (op, *values) in zip(programs, _rows(columns), strict=True)
     ]
 
 
-def _shared_values(columns: Sequence[Int64s]) -> list[list[int]]:
-    """The columns as lists; equal ones are one list, for there may be a million ops."""
-    lists: list[list[int]] = []
-    for at, column in enumerate(columns):
-        same = next((k for k in range(at) if np.array_equal(columns[k], column)), None)
-        lists.append(column.tolist() if same is None else lists[same])
-    return lists
+# Rows that are Python numbers at once: there may be a million ops.
+_BLOCK = 1 << 14
+
+
+def _rows(columns: Sequence[Int64s]) -> Iterator[tuple[int, ...]]:
+    """The columns, row by row; equal ones share their numbers."""
+    for at in range(0, len(columns[0]), _BLOCK):
+        lists: list[list[int]] = []
+        parts = [column[at : at + _BLOCK] for column in columns]
+        for k, part in enumerate(parts):
+            same = next((j for j in range(k) if np.array_equal(parts[j], part)), None)
+            lists.append(part.tolist() if same is None else lists[same])
+        yield from zip(*lists, strict=True)
 
 
 def _cost_bearers(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 
 from marin_profile import schema
 from marin_profile.analysis import advice
@@ -21,6 +23,8 @@ from marin_profile.events.scopes import COMBINED, RECOMPUTE, numbered_as_one
 
 WIDE_BITS = 32
 HBM = "hbm"
+# More are summed up by what the rules ask of them: there may be a million.
+MOST_OPS = 10_000
 
 
 def advice_section(
@@ -269,12 +273,30 @@ def _op_shares(
     count by so much less."""
     times = [context.op_time(op) for op in ops]
     scale = 1 / max(window, window * sum(times) / compute) if compute else 0.0
-    shares = [
-        _op_share(op, time * scale, context.peaks)
-        for op, time in zip(ops, times, strict=True)
-        if time
-    ]
-    return tuple(sorted(shares, key=lambda op: (-op.share, op.name, op.module)))
+    rows = sorted(
+        (at for at, time in enumerate(times) if time),
+        key=lambda at: (-times[at], ops[at].facts.name, ops[at].module),
+    )
+    shares = (_op_share(ops[at], times[at] * scale, context.peaks) for at in rows)
+    largest = list(islice(shares, MOST_OPS))
+    rest: dict[advice.OpShare, advice.OpShare] = {}
+    for one in shares:
+        alike = replace(one, name="", share=0.0, least=one.least and 0.0, least_compute=None)
+        known = rest.get(alike)
+        rest[alike] = one if known is None else _together(known, one)
+    return tuple(sorted((*largest, *rest.values()), key=lambda op: (-op.share, op.name, op.module)))
+
+
+def _together(a: advice.OpShare, b: advice.OpShare) -> advice.OpShare:
+    """Two small ops that are alike, by the larger one's name."""
+    if a.least is None or b.least is None:
+        return replace(a, share=a.share + b.share)
+    return replace(
+        a,
+        share=a.share + b.share,
+        least=a.least + b.least,
+        least_compute=(a.least_compute or 0.0) + (b.least_compute or 0.0),
+    )
 
 
 def _op_share(op: OpTotals, share: float, peaks: Peaks) -> advice.OpShare:

@@ -25,6 +25,7 @@ from marin_profile.base.units import unit_in
 Check = Callable[[Context, schema.ProfileSummary], Iterator[str]]
 # Shares are quotients of floats.
 ROUNDING = 1e-9
+CLOCKS_APART = 10**10  # picoseconds
 
 
 def self_time_is_part_of_the_whole(
@@ -49,6 +50,18 @@ def ops_own_what_the_ledgers_hold(
         held[device.kind == SPARSECORE] += ledger.end - ledger.start - ledger.idle
     if owned != held:
         yield f"ops own {sorted(owned.items())} ps, devices are busy for {sorted(held.items())} ps"
+
+
+def devices_work_while_the_profile_runs(
+    context: Context, summary: schema.ProfileSummary
+) -> Iterator[str]:
+    """Readers leave out what is outside, see `readers.plausible`. Devices have clocks of their own,
+    so that only lengths can be compared, and not closely."""
+    for part, device in context.devices:
+        ledger = device.capture
+        if not 0 <= ledger.end - ledger.start <= 2 * part.span_ps + CLOCKS_APART:
+            length = ledger.end - ledger.start
+            yield f"{part.host} {device.name}: {length} ps in a profile of {part.span_ps} ps"
 
 
 def causes_sum_to_the_idle_time(context: Context, summary: schema.ProfileSummary) -> Iterator[str]:
@@ -119,6 +132,7 @@ def shares_are_within_0_and_1(context: Context, summary: schema.ProfileSummary) 
 INVARIANTS: tuple[tuple[str, Check], ...] = (
     ("self time is part of the whole", self_time_is_part_of_the_whole),
     ("ops own what the ledgers hold", ops_own_what_the_ledgers_hold),
+    ("devices work while the profile runs", devices_work_while_the_profile_runs),
     ("causes sum to the idle time", causes_sum_to_the_idle_time),
     ("steps end after they begin", steps_are_inside_their_series),
     ("what is alive sums to the peak", what_is_alive_sums_to_the_peak),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nsmallest
+from itertools import groupby
 
 from marin_profile import schema
 from marin_profile.analysis.families import family_totals
@@ -61,21 +62,28 @@ def _group_key(op: OpTotals) -> GroupKey:
 
 
 def op_groups(context: Context) -> list[schema.OpGroup]:
-    times: dict[GroupKey, int] = {}
-    for op in context.ops:
-        key = _group_key(op)
-        times[key] = times.get(key, 0) + op.exclusive
-    largest = nsmallest(OP_GROUP_LIMIT, times, key=lambda key: (-times[key], key))
-    groups: dict[GroupKey, list[OpTotals]] = {key: [] for key in largest}
-    rest: list[OpTotals] = []
-    for op in context.ops:
-        groups.get(_group_key(op), rest).append(op)
+    largest = nsmallest(
+        OP_GROUP_LIMIT,
+        _groups(context.ops),
+        key=lambda group: (-sum(op.exclusive for op in group[1]), group[0]),
+    )
     # Where no step account says what a step costs.
     runs = {} if context.account else context.runs_by_name
-    rows = [_op_group(context, key, members, runs) for key, members in groups.items()]
-    if rest:
+    rows = [_op_group(context, key, members, runs) for key, members in largest]
+    listed = {key for key, _ in largest}
+    if rest := [op for op in context.ops if _group_key(op) not in listed]:
         rows.append(_op_group(context, (schema.REMAINDER, "unknown", "", "", ""), rest, runs))
     return rows
+
+
+def _groups(ops: Sequence[OpTotals]) -> Iterator[tuple[GroupKey, list[OpTotals]]]:
+    """One canonical name after the other: of a million, no table holds them all."""
+    by_name = sorted(ops, key=lambda op: op.facts.canonical)
+    for _, same in groupby(by_name, key=lambda op: op.facts.canonical):
+        groups: dict[GroupKey, list[OpTotals]] = {}
+        for op in same:
+            groups.setdefault(_group_key(op), []).append(op)
+        yield from groups.items()
 
 
 def _op_group(

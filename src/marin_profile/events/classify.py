@@ -175,7 +175,8 @@ _THREAD = re.compile(r'\basync_execution_thread="([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class OpClass:
-    """`role` is "start", "done" or ""; `base` is the opcode or stem without it."""
+    """`role` is "start", "done" or ""; `base` is the opcode or stem without it, "" for compute that
+    only its name tells."""
 
     kind: str
     role: str
@@ -268,7 +269,13 @@ def classify_op(
             return OpClass(transfer_direction(long_name, shape, base, role), role, base, False)
         if base == "async":
             return OpClass(UNKNOWN, role, base, False)
-    return OpClass(COMPUTE, role, facts[-1], False)
+    return _compute(role, "" if named else facts[-1])
+
+
+@cached
+def _compute(role: str, base: str) -> OpClass:
+    """One object for all alike: there may be a million ops."""
+    return OpClass(COMPUTE, role, base, False)
 
 
 def _lower(text: str) -> str:

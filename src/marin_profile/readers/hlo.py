@@ -35,6 +35,8 @@ PRIMITIVE_TYPES = {
 }  # fmt: skip
 TUPLE = 13
 DEEPEST_TUPLE = 32
+# Millions of numbers; no program has that many operands, devices or dimensions of one thing.
+MOST_BYTES_OF_LIST = 1 << 24
 
 
 def text(buffer: Buffer, span: Span) -> str:
@@ -255,9 +257,11 @@ def _contracting_in_config(config: str) -> tuple[int, ...] | None:
 
 
 def _repeated(buffer: Buffer, value: int, span: Span) -> list[int]:
-    """A repeated integer, packed or not."""
+    """A repeated integer, packed or not; none where there are absurdly many."""
     if span == (0, 0):
         return [value]
+    if span[1] - span[0] > MOST_BYTES_OF_LIST:
+        return []
     found: list[int] = packed_varints(buffer, *span).tolist()
     return found
 

@@ -145,7 +145,7 @@ def _mean(
     return (a * x + b * y) / (a + b) if a and b else max(x, y)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OpShare:
     """A compute op (or all that are alike in these fields). least: what it needs at the device's
     peaks, least_compute: what its flops alone need there; None where costs or peaks are not known.

@@ -23,6 +23,7 @@ from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.analysis.planes import GPU
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.base.columns import distinct, find_sorted, sum_by
+from marin_profile.base.errors import InternalError
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.classify import COLLECTIVES
 from marin_profile.events.replica_groups import Groups
@@ -114,13 +115,16 @@ class HostInstances:
         self._totals: dict[tuple[str, int | None], KindTotals] = {}
 
     def add(self, device: DeviceOps, spans: AsyncSpans, time: DeviceIntervals) -> None:
-        """Raises AssertionError if the exposed times are not the ledger's."""
+        """Raises InternalError if the exposed times are not the ledger's."""
         if not self._described.chosen.any():
             return
         on_line = _OnLine(self._described, device, spans, time, self._steady)
         exposed, expected = int(on_line.exposed.sum()), time.exposed_communication.total
         if exposed != expected:
-            raise AssertionError(f"exposed collectives {exposed} are not the ledger's {expected}")
+            raise InternalError(
+                "collectives are exposed for as long as the ledger says",
+                f"{device.name}: {exposed} ps of {expected} ps",
+            )
         row = self._rows[device.name]
         found = _device_instances(self._described, on_line, self._steps, row, self._steady)
         if len(found.op):
