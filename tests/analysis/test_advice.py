@@ -646,6 +646,8 @@ CALM = Findings(
     launches_per_step=None,
     most_launched=(),
     reads_per_step=None,
+    rounds_per_step=None,
+    keeps_up=True,
     most_delayed=None,
     ops=(),
     ops_per_step=None,
@@ -923,6 +925,35 @@ def test_many_reads_are_one_finding_with_the_launches_that_they_hold_up():
         ("dispatch-bound", 0.06),
         ("devices-idle-apart", 0.4),
     ]
+
+
+def test_a_host_that_waits_and_launches_in_turn_reads_too_often():
+    """Also where no event is a read. All is saved if the host is faster than the devices."""
+    causes = (
+        HostIdle("dispatch", "", "inside", 0.06, 70),
+        HostIdle("device_wait", "Await", "inside", 0.05, 70),
+        HostIdle("queued", "", "inside", 0.04, 0),
+    )
+    busy = {"terms": {"idle": 0.15}, "host_idle": causes, "launches_per_step": 2.0}
+    made = found(rounds_per_step=2, **busy)
+    assert [(one.rule.id, one.share, one.found.certainty) for one in made] == [
+        ("device-reads", pytest.approx(0.15), "known")
+    ]
+    (slow,) = found(rounds_per_step=2, keeps_up=False, **busy)
+    assert slow.found.certainty == "at most"
+    assert claims(rounds_per_step=1, **busy) == [("dispatch-late", pytest.approx(0.15))]
+    assert claims(rounds_per_step=0, **busy) == [("dispatch-late", pytest.approx(0.1))]
+
+
+def test_what_is_launched_and_has_not_begun_is_the_cost_of_launches():
+    causes = (
+        HostIdle("queued", "", "inside", 0.04, 0, (), 12, 12),
+        HostIdle("dispatch", "", "inside", 0.01, 70, (), 12, 12),
+    )
+    idle = {"terms": {"idle": 0.05}, "host_idle": causes}
+    (one,) = found(launches_per_step=33.0, **idle)
+    assert (one.rule.id, one.share) == ("dispatch-bound", pytest.approx(0.05))
+    assert claims(launches_per_step=33.0, terms={"idle": 0.05}, host_idle=causes[:1]) == []
 
 
 def test_a_cause_in_some_steps_names_them_and_a_one_off_is_never_called_recurring():

@@ -109,6 +109,51 @@ def test_an_event_that_holds_markers_says_nothing_of_them_and_frames_come_last()
     assert kinds["host_event", "load_batch"] == 600
 
 
+def waiting(rounds: int, *, flow: bool = True) -> Space:
+    """Steps of 1000 us with `rounds` of 200 us: a call of 10 us, 20 us after which its program
+    works for 100 us; the host waits from 5 us after the call on until 40 us after the work."""
+    space = Space()
+    host = space.host()
+    for step in range(5):
+        host.marker(step, 1_000 * step, 1_000)
+        for number in range(rounds):
+            at, run_id = 1_000 * step + 200 * number, 10 * step + number
+            ends = ({"_pt": 0, "_p": run_id}, {"_ct": 0, "_c": run_id}) if flow else ({}, {})
+            host.call("PjitFunction(f)", at, 10)
+            host.cpu_op("fusion", at + 30, 100, run_id=run_id, module="jit_f")
+            host.call("Buffer::Await", at + 15, 1, **ends[0])
+            host.call("Buffer::Await", at + 169, 1, **ends[1])
+    return space
+
+
+def test_a_wait_lasts_from_the_event_that_begins_it_to_the_one_that_ends_it():
+    """Periods begin with the device's work, at 30."""
+    found = account(waiting(1))
+    assert rows(found) == [
+        ("untraced", "", True, 3 * 830, 0),
+        ("device_wait", "Buffer::Await", True, 3 * 40, 3),
+        ("queued", "", True, 3 * 20, 0),
+        ("dispatch", "", True, 3 * 10, 3),
+    ]
+    assert found is not None
+    assert (found.rounds, found.own) == ((1, 1, 1), 3 * (1_000 - 155) * US)
+    apart = account(waiting(1, flow=False))
+    assert [row[3:] for row in rows(apart) if row[0] == "device_wait"] == [(3 * 1, 6)]
+
+
+def test_between_a_wait_and_the_next_launch_the_host_is_launching():
+    """The 30 us from the end of a wait to the next call; behind the last there are 630."""
+    found = account(waiting(2))
+    assert {row[0]: row[3] for row in rows(found)} == {
+        "untraced": 3 * 630,
+        "device_wait": 3 * 80,
+        "queued": 3 * 40,
+        "dispatch": 3 * (20 + 30),
+    }
+    assert found is not None
+    assert found.rounds == (2, 2, 2)
+
+
 def test_gaps_inside_an_execution_are_the_devices_own():
     space = loop()
     for step in range(5):

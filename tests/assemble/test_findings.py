@@ -100,6 +100,8 @@ def test_every_figure_by_hand(tmp_path, monkeypatch):
         launches_per_step=None,
         most_launched=(),
         reads_per_step=None,
+        rounds_per_step=None,
+        keeps_up=True,
         most_delayed=Gaps(
             before="add.7", share=3 * 4 * 120 / window, longest=4 * 120 / window, count=12
         ),
@@ -178,7 +180,8 @@ def test_without_a_straggler_all_exposed_communication_counts(tmp_path, monkeypa
 
 def test_what_the_host_did_while_its_devices_idled(tmp_path, monkeypatch):
     """Steps of 1000 us, of which four are kept and three are whole periods: 200 us in the loader,
-    in step 3 500; two launches of 50 us; 500 us of work; two reads."""
+    in step 3 500; two launches of 50 us, the first of which begins after the second; 500 us of
+    work; two reads 10 us apart."""
     space = Space()
     host = space.host()
     at = 0
@@ -198,9 +201,10 @@ def test_what_the_host_did_while_its_devices_idled(tmp_path, monkeypatch):
     assert (loader.share, loader.count) == (900 / length, 3)
     assert (loader.steps, loader.step_count, loader.periods, loader.every) == ((), 3, 3, None)
     assert [(one.kind, one.share) for one in others] == [
-        ("untraced", 3 * 120 / length),
-        ("dispatch", 3 * 100 / length),
+        ("untraced", 3 * 110 / length),
         ("device_read", 3 * 80 / length),
+        ("dispatch", 3 * 60 / length),
+        ("queued", 3 * 50 / length),
     ]
     assert (found.launches_per_step, found.most_launched) == (2.0, ("f", "g"))
     assert (found.reads_per_step, found.partly_idle) == (2.0, 0.0)

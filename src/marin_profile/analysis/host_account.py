@@ -4,9 +4,10 @@ Contract
 * The account covers whole periods of the kept steps, else the whole capture, on the event clock.
   Idle is what no main device works in; the rows sum to it exactly, and so do the steps' parts.
 * Time inside an execution (between its first and its last op on some device) is the devices' own:
-  ON_DEVICE. Else it is what the main thread did (see `host_thread`): COMPILE; else the outermost
-  event that is no Python frame; else the
-  outermost frame; else DISPATCH between two launches that lie at most BETWEEN_LAUNCHES apart; else
+  ON_DEVICE. While the main thread (see `host_thread`) compiles it is COMPILE. Else it is QUEUED
+  while something is launched and has not begun, whatever the host does then. Else it is what the
+  main thread did: the outermost event that is no Python frame; else the outermost frame; else
+  DISPATCH between two of launches, waits and reads that lie at most BETWEEN_LAUNCHES apart; else
   UNTRACED. Events that hold a whole marker (or step) tell nothing of it.
 * Markers only tell inside from between them.
 * Where the clocks of host and devices contradict each other, or no thread of the host is known,
@@ -30,6 +31,7 @@ from marin_profile.analysis.host_thread import (
     compilations,
     main_thread,
 )
+from marin_profile.analysis.queued import queued
 from marin_profile.analysis.steps.series import StepSeries
 from marin_profile.base.columns import counts_of, distinct, extent_by, unique_pairs
 from marin_profile.base.intervals import Intervals
@@ -39,11 +41,13 @@ from marin_profile.events.host_events import (
     DISPATCH,
     FRAME,
     READ,
+    WAIT,
     launched_function,
 )
 from marin_profile.events.timeline import Int64s
 
 ON_DEVICE: Final = "on_device"
+QUEUED: Final = "queued"
 UNTRACED: Final = "untraced"
 # What JAX does in Python for a launch, outside of any event, takes some 10 us.
 BETWEEN_LAUNCHES = 100 * PS_PER_US
@@ -52,9 +56,10 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class HostCause:
-    """Idle time of one cause. kind: ON_DEVICE, UNTRACED, or what the event is (see `host_events`);
-    inside: within a step marker, None without markers. per_step: the part of each step's period.
-    count: events that begin in the window, 0 for ON_DEVICE and UNTRACED. DISPATCH has no name."""
+    """Idle time of one cause. kind: ON_DEVICE, QUEUED, UNTRACED, or what the event is (see
+    `host_events`); inside: within a step marker, None without markers. per_step: the part of each
+    step's period. count: events that begin in the window, 0 for ON_DEVICE, QUEUED and UNTRACED.
+    DISPATCH has no name."""
 
     kind: str
     name: str
@@ -78,7 +83,9 @@ class Compile:
 class HostAccount:
     """See the module docstring. steps: the positions of the steps of `per_step`, none where the
     account covers the whole capture; length: of its window; some_idle: over all devices, idle while
-    another one works; reads, launches: of the main thread in the window, launches by function."""
+    another one works; reads, launches: of the main thread in the window, launches by function.
+    rounds: in each of `steps`, how often the host waited for a device, or read from it, and then
+    launched again; own: when the main thread neither waited nor read."""
 
     steps: tuple[int, ...]
     length: int
@@ -88,6 +95,8 @@ class HostAccount:
     compiles: tuple[Compile, ...]
     reads: int
     launches: tuple[tuple[str, int], ...]
+    rounds: tuple[int, ...] = ()
+    own: int = 0
 
 
 def host_account(
@@ -143,10 +152,10 @@ class _Layer:
 
 
 class _Causes:
-    """Numbers for causes, by kind and name; 0 is UNTRACED, 1 is ON_DEVICE."""
+    """Numbers for causes, by kind and name; 0 is UNTRACED, 1 is ON_DEVICE, 2 is QUEUED."""
 
     def __init__(self) -> None:
-        self.keys: list[Key] = [(UNTRACED, ""), (ON_DEVICE, "")]
+        self.keys: list[Key] = [(UNTRACED, ""), (ON_DEVICE, ""), (QUEUED, "")]
         self._at = {key: at for at, key in enumerate(self.keys)}
 
     def of(self, kind: str, name: str) -> int:
@@ -181,6 +190,16 @@ def _launches(calls: HostThread) -> Counter[str]:
         if function is not None:
             found[function] += count
     return found
+
+
+def _rounds(thread: HostThread, edges: Int64s) -> Int64s:
+    calls = thread.of(DISPATCH, WAIT, READ).outermost
+    starts = np.zeros(max(calls.names, default=-1) + 1, np.bool_)
+    starts[[op for op in calls.names if launched_function(calls.names[op]) is not None]] = True
+    waits = calls.are(WAIT, READ)
+    calls, waits = calls.only(starts[calls.op] | waits), waits[starts[calls.op] | waits]
+    again = calls.start[1:][waits[:-1] & ~waits[1:]]
+    return np.diff(np.searchsorted(again, edges))
 
 
 def _between_launches(causes: _Causes, calls: HostThread) -> _Layer:
@@ -223,13 +242,15 @@ def _account(
     is_frame = thread.are(FRAME)
     calls = thread.of(DISPATCH).outermost
     compiles = compilations(thread)
+    waiting = queued(host, thread)
     events, frames = thread.only(~is_frame).outermost, thread.only(is_frame).outermost
     layers = (
         _on_device(host),
         causes.compiling(compiles),
+        _Layer(waiting.starts, waiting.ends, np.full(len(waiting), 2, np.int64)),
         causes.layer(events),
         causes.layer(frames),
-        _between_launches(causes, calls),
+        _between_launches(causes, thread.of(DISPATCH, WAIT, READ).outermost),
     )
     sides = [side for layer in layers for side in (layer.start, layer.end)]
     # Equal cuts bound nothing, and are not worth looking for.
@@ -248,11 +269,11 @@ def _account(
     inside = np.maximum(markers.at(starts), 0)
     step = np.searchsorted(edges, starts, side="right") - 1
     counts: Counter[Key] = Counter()
-    for layer in layers[1:]:
+    for layer in (layers[1], *layers[3:]):
         here = layer.cause[(layer.start >= begin) & (layer.start < end)]
         for at, count in enumerate(counts_of(here, len(causes.keys)).tolist()):
             counts[causes.keys[at]] += count
-    reads = thread.of(READ)
+    reads, waits = thread.of(READ), thread.of(READ, WAIT)
     launches = _launches(calls.only((calls.start >= begin) & (calls.start < end)))
     counts[DISPATCH, ""] = sum(launches.values())
     rows = []
@@ -288,6 +309,8 @@ def _account(
         ),
         reads=int(((reads.start >= begin) & (reads.start < end)).sum()),
         launches=tuple(sorted(launches.items(), key=lambda item: (-item[1], item[0]))),
+        rounds=tuple(_rounds(thread, edges).tolist()) if kept else (),
+        own=end - begin - Intervals.union_of(waits.start, waits.end).clip(begin, end).total,
     )
 
 

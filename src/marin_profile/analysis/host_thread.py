@@ -5,12 +5,13 @@ Contract
   with most launches.
 * It compiles from the start of the outermost call around compiling to the end of compiling, with
   tracing and lowering.
+* A wait of which two events of one name and flow tell begin and end is one event.
 * Step markers and events that take no time are left out. Times are picoseconds on the event clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,10 +24,11 @@ from marin_profile.base.intervals import Intervals
 from marin_profile.events.host_events import (
     COMPILE,
     DISPATCH,
+    WAIT,
     kind_of_host_event,
     launched_function,
 )
-from marin_profile.events.timeline import Int64s
+from marin_profile.events.timeline import Flow, Int64s, Timeline
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,44 @@ def main_thread(host: HostDevices) -> HostThread | None:
     rows = timeline.rows_of(timeline.lines[line])
     is_marker, _ = timeline.step_num.find(rows)
     rows = rows[~is_marker & (timeline.duration[rows] > 0)]
-    rows = rows[np.lexsort((-timeline.duration[rows], timeline.start[rows]))]
-    op, start = timeline.op[rows].astype(np.int64), timeline.start[rows]
+    op = timeline.op[rows].astype(np.int64)
     names = {at: timeline.ops[at].name for at in distinct(op, len(timeline.ops)).tolist()}
     kinds = {at: kind_of_host_event(name) for at, name in names.items()}
-    return HostThread(op, start, start + timeline.duration[rows], markers, names, kinds)
+    start, end = timeline.start[rows], timeline.start[rows] + timeline.duration[rows]
+    first, last = _waits(timeline, rows, [at for at, kind in kinds.items() if kind == WAIT])
+    end[first] = end[last]
+    kept = np.ones(len(rows), np.bool_)
+    kept[last] = False
+    op, start, end = op[kept], start[kept], end[kept]
+    order = np.lexsort((start - end, start))
+    return HostThread(op[order], start[order], end[order], markers, names, kinds)
+
+
+def _waits(timeline: Timeline, rows: Int64s, ops: list[int]) -> tuple[Int64s, Int64s]:
+    """Positions in `rows`, which ascend, of the events with which waits begin and end."""
+    produced, consumed = timeline.produced, timeline.consumed
+    begins: dict[tuple[int, int, int], int] = {}
+    for flow, at in _flows_of(timeline, produced, rows, ops):
+        begins[flow] = at
+    pairs = [
+        (begins.pop(flow), at)
+        for flow, at in _flows_of(timeline, consumed, rows, ops)
+        if begins.get(flow, at) < at
+    ]
+    found = np.array(pairs, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def _flows_of(
+    timeline: Timeline, flow: Flow, rows: Int64s, ops: list[int]
+) -> Iterator[tuple[tuple[int, int, int], int]]:
+    """(op, type, id) and the position in `rows` of its ends at events of these ops."""
+    at = np.searchsorted(rows, flow.rows)
+    known = (at < len(rows)) & np.isin(timeline.op[flow.rows], ops)
+    known[known] = rows[at[known]] == flow.rows[known]
+    columns = (timeline.op[flow.rows], flow.types, flow.ids, at)
+    for op, kind, number, place in zip(*(one[known].tolist() for one in columns), strict=True):
+        yield (op, kind, number), place
 
 
 def _launching_line(host: HostDevices) -> int | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from statistics import median_low
 
 from marin_profile import schema
 from marin_profile.analysis import advice
@@ -104,6 +105,8 @@ def _findings(
         launches_per_step=_per_step(context, lambda one: sum(count for _, count in one.launches)),
         most_launched=_most_launched(context),
         reads_per_step=_per_step(context, lambda one: one.reads),
+        rounds_per_step=_rounds(context),
+        keeps_up=all(one.own <= one.length - one.idle for _, one in _accounts(context)),
         most_delayed=None
         if gap is None
         else advice.Gaps(
@@ -419,6 +422,11 @@ def _per_step(context: Context, counted: Callable[[HostAccount], int]) -> float 
     accounts = [account for _, account in _accounts(context) if account.steps]
     periods = sum(len(account.steps) for account in accounts)
     return sum(map(counted, accounts)) / periods if periods else None
+
+
+def _rounds(context: Context) -> int | None:
+    rounds = [count for _, account in _accounts(context) for count in account.rounds]
+    return median_low(rounds) if rounds else None
 
 
 def _most_launched(context: Context) -> tuple[str, ...]:

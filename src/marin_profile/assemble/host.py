@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median_low
 
 from marin_profile import schema
 from marin_profile.analysis.host import HostPart
@@ -46,6 +47,7 @@ def _host(part: HostPart) -> schema.HostActivity:
             for one in account.compiles
         ],
         device_reads=account.reads,
+        rounds_per_step=median_low(account.rounds) if account.rounds else None,
         launches=[
             schema.Launched(
                 function=function, count=count, per_step=count / periods if periods else None

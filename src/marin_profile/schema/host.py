@@ -8,12 +8,12 @@ from marin_profile.schema.record import Record
 
 class HostCause(Record):
     """Idle time of all devices of the host with one cause, in the window. `cause`: "on_device"
-    (between ops of a running program), "untraced" (Python outside any event), "compile",
-    "device_read", "device_write", "device_wait", "dispatch", "host_event" (an annotation) or
-    "python_frame"; `name` says which. `place`: "inside" or "between" step markers, null without
-    them. `count`: such events in the window. `step_count` steps it costs more than a tenth of what
-    it costs a step on average; `steps` names them, by number or index, unless it is all of them;
-    `periodicity`: it is every k-th."""
+    (between ops of a running program), "queued" (launched and not begun), "untraced" (Python
+    outside any event), "compile", "device_read", "device_write", "device_wait", "dispatch",
+    "host_event" (an annotation) or "python_frame"; `name` says which. `place`: "inside" or
+    "between" step markers, null without them. `count`: such events in the window. `step_count`
+    steps it costs more than a tenth of what it costs a step on average; `steps` names them, by
+    number or index, unless it is all of them; `periodicity`: it is every k-th."""
 
     cause: str
     name: str | None = None
@@ -46,8 +46,9 @@ class Launched(Record):
 class HostActivity(Record):
     """One host over whole periods of the kept steps (`whole_periods`), else over its capture. The
     rows of `causes` sum to `idle_duration`, the time in which all devices of the host idle.
-    `partly_idle_duration`: idle while another device works, the mean over devices. Without an
-    account `reason` says why."""
+    `partly_idle_duration`: idle while another device works, the mean over devices.
+    `rounds_per_step`: how often in a typical step the host waits for a device, or reads from it,
+    and then launches again. Without an account `reason` says why."""
 
     host: str
     window_duration: Microseconds | None = None
@@ -57,5 +58,6 @@ class HostActivity(Record):
     causes: list[HostCause] = []
     compilations: list[Compilation] = []
     device_reads: Count | None = None
+    rounds_per_step: Count | None = None
     launches: list[Launched] = []
     reason: str | None = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from marin_profile.analysis.advice.model import (
+    AT_MOST,
     IDLE,
     KNOWN,
     ONE_OFF,
@@ -17,7 +19,7 @@ from marin_profile.analysis.advice.model import (
     Rule,
     percent,
 )
-from marin_profile.analysis.host_account import ON_DEVICE, UNTRACED
+from marin_profile.analysis.host_account import ON_DEVICE, QUEUED, UNTRACED
 from marin_profile.analysis.planes import GPU
 from marin_profile.base.text import plural
 from marin_profile.events.host_events import (
@@ -37,6 +39,7 @@ from marin_profile.events.host_events import (
 
 HOST_CAUSE = 0.05
 MANY_READS = 20  # a step
+MANY_ROUNDS = 2  # a step
 MANY_LAUNCHES = 5  # a step
 MOST_OF_TIME = 0.5
 MANY_KERNELS = 100  # a step
@@ -45,20 +48,34 @@ LEFT_IDLE = 0.20
 GAP_BEFORE_OP = 0.05
 BETWEEN_OPS = 0.10
 MOST_NAMED = 8
+LAUNCHING = (DISPATCH, QUEUED, WAIT)
 
 # --- causes that the host's account names: each belongs to one rule ---
 
 
 def causes_named(f: Findings) -> list[HostIdle]:
-    """The causes of idle time that have an advice of their own."""
-    # While the host waits for idle devices, it is not what they wait for.
-    kinds = [ON_DEVICE, WAIT]
-    kinds += [READ, DISPATCH] if _reads_much(f) else [DISPATCH] if _has_small_kernels(f) else []
-    return [one for one in f.host_idle if one.kind not in kinds and one.share >= HOST_CAUSE]
+    """The causes of idle time that have an advice of their own. What launches cost is one."""
+    apart = {ON_DEVICE, *LAUNCHING, *([READ] if _reads_much(f) else [])}
+    causes = [one for one in f.host_idle if one.kind not in apart]
+    if not _reads_much(f) and not _has_small_kernels(f):
+        causes += _launching(f)
+    return [one for one in causes if one.share >= HOST_CAUSE]
+
+
+def _launching(f: Findings) -> list[HostIdle]:
+    """Time to launch and to begin; and, where the host waits for the devices in every step, until
+    it sees that they have ended. Else, while it waits, it is not what they wait for."""
+    kinds = LAUNCHING if f.rounds_per_step else (DISPATCH, QUEUED)
+    rows = [one for one in f.host_idle if one.kind in kinds]
+    if not rows:
+        return []
+    most = max(rows, key=lambda one: (one.kind == DISPATCH, one.share))
+    return [replace(most, kind=DISPATCH, name="", share=sum(one.share for one in rows))]
 
 
 def _reads_much(f: Findings) -> bool:
-    return f.reads_per_step is not None and f.reads_per_step >= MANY_READS
+    """Or waits, of which some platforms tell no reads: all that is launched between them."""
+    return (f.reads_per_step or 0) >= MANY_READS or (f.rounds_per_step or 0) >= MANY_ROUNDS
 
 
 def _has_small_kernels(f: Findings) -> bool:
@@ -195,11 +212,12 @@ def many_reads(f: Findings) -> Iterator[Found]:
     if not _reads_much(f):
         yield from reads(f)
         return
-    held_up = [one for one in f.host_idle if one.kind in (READ, DISPATCH, WAIT)]
-    share = sum(one.share for one in held_up) + f.partly_idle
+    share = _held_up(f)
     if share < HOST_CAUSE:
         return
-    often = f"reads of device values: {f.reads_per_step:.1f} a step"
+    often = f"rounds of waiting for a device and launching again: {f.rounds_per_step or 0} a step"
+    if f.reads_per_step:
+        often = f"reads of device values: {f.reads_per_step:.1f} a step"
     yield Found(
         "Read values from the devices less often",
         "Every read waits until its value is there, so that nothing is launched ahead.",
@@ -208,8 +226,14 @@ def many_reads(f: Findings) -> Iterator[Found]:
             f"idle in reads and launches, and of single devices: {percent(share)} of {f.basis}",
         ),
         share,
+        KNOWN if f.keeps_up and not f.partly_idle else AT_MOST,
         line=often,
     )
+
+
+def _held_up(f: Findings) -> float:
+    kinds = (READ, *LAUNCHING)
+    return sum(one.share for one in f.host_idle if one.kind in kinds) + f.partly_idle
 
 
 def small_kernels(f: Findings) -> Iterator[Found]:
@@ -270,6 +294,8 @@ def uneven_work(f: Findings) -> Iterator[Found]:
 def _left(f: Findings) -> float:
     named = sum(cause.share for cause in causes_named(f))
     named += sum(found.share or 0.0 for found in small_kernels(f))
+    if _reads_much(f):
+        named += _held_up(f) - f.partly_idle
     return max(0.0, f.terms[IDLE] - f.partly_idle - named)
 
 
@@ -330,6 +356,10 @@ def between_ops(f: Findings) -> Iterator[Found]:
 
 
 _BASIS = "idle time of all devices of a host while its main thread is there"
+_LAUNCHING = (
+    "idle time of all devices of a host while it launches, until what is launched begins, and "
+    "where it waits in every step also until it sees the end"
+)
 _FROM = f"from {HOST_CAUSE:.0%} of device time on"
 _CAUSES = ("host_activity[].causes[].idle_duration", "host_activity[].causes[].name")
 _VERIFY = "query host_activity: idle_duration of the cause falls, and the mean step by as much"
@@ -426,9 +456,14 @@ NAMED_CAUSES = (
     Rule(
         "device-reads",
         many_reads,
-        f"devices idle while the host reads from them, {_FROM}; from {MANY_READS} reads a step on "
-        "with launches and with devices that idle apart",
-        ("host_activity[].causes[cause=device_read]", "host_activity[].device_reads"),
+        f"devices idle while the host reads from them, {_FROM}; from {MANY_READS} reads a step on, "
+        f"or {MANY_ROUNDS} rounds of waiting and launching, with launches and devices that idle "
+        "apart",
+        (
+            "host_activity[].causes[cause=device_read]",
+            "host_activity[].device_reads",
+            "host_activity[].rounds_per_step",
+        ),
         (
             "Keep metrics on the devices, and read them together every so many steps "
             "(jax.device_get of the whole tree).",
@@ -436,7 +471,8 @@ NAMED_CAUSES = (
         ),
         "query host_activity: device_reads falls",
         IDLE,
-        "idle time in reads; of many reads also in launches, and of single devices",
+        "idle time in reads; of many also in launches and waits, and of single devices: known "
+        "where the host, but for its waits, takes less time than the devices work",
     ),
     Rule(
         "device-writes",
@@ -468,27 +504,35 @@ NAMED_CAUSES = (
         many_launches,
         f"devices idle while the host launches >= {MANY_LAUNCHES} programs or eager ops a step, "
         f"{_FROM}",
-        ("host_activity[].causes[cause=dispatch]", "host_activity[].launches[]"),
+        (
+            "host_activity[].causes[cause=dispatch]",
+            "host_activity[].causes[cause=queued]",
+            "host_activity[].launches[]",
+        ),
         (
             "Put the eager operations of a step into one jitted function.",
             "Run several steps in one program (jax.lax.scan), and do not wait between steps.",
         ),
         "query host_activity: launches per_step falls",
         IDLE,
-        _BASIS,
+        _LAUNCHING,
     ),
     Rule(
         "dispatch-late",
         late_launches,
         f"devices idle while the host launches few programs, {_FROM}",
-        ("host_activity[].causes[cause=dispatch]",),
+        (
+            "host_activity[].causes[cause=dispatch]",
+            "host_activity[].causes[cause=queued]",
+            "host_activity[].causes[cause=device_wait]",
+        ),
         (
             "Do not wait for results in every step (block_until_ready, .item(), logging).",
             "Keep arguments on the devices: copying or sharding them anew makes launches slow.",
         ),
         _VERIFY,
         IDLE,
-        _BASIS,
+        _LAUNCHING,
     ),
 )
 

@@ -195,6 +195,8 @@ class Findings:
     launches_per_step: float | None
     most_launched: tuple[str, ...]
     reads_per_step: float | None
+    rounds_per_step: int | None  # of waiting for a device and launching again, in a typical step
+    keeps_up: bool  # but for its waits the host takes less time than the devices work
     most_delayed: Gaps | None
     ops: tuple[OpShare, ...]  # the largest first
     ops_per_step: float | None  # compute ops on one device
