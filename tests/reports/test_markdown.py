@@ -83,6 +83,16 @@ def test_the_answer_comes_first() -> None:
     assert lines[2] == headline(build_summary())
 
 
+def test_doubts_stand_between_the_answer_and_the_advice() -> None:
+    summary = build_summary()
+    doubts = [f"Something is odd, {at}." for at in range(5)]
+    trace = summary.trace_overview.model_copy(update={"doubts": doubts})
+    lines = render_markdown(summary.model_copy(update={"trace_overview": trace})).splitlines()
+    assert lines[4:8] == [*(f"- Doubt: Something is odd, {at}." for at in range(3)), ""]
+    assert lines[8] == "2 doubts left out."
+    assert lines[10].startswith("What to try first")
+
+
 def test_the_order_of_the_sections() -> None:
     assert list(sections(render_markdown(build_summary()))) == [
         "Run",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from marin_profile.analysis.allocators import AllocatorUse, allocators
 from marin_profile.analysis.async_spans import find_spans
 from marin_profile.analysis.breakdown_v1 import breakdown_v1
 from marin_profile.analysis.clocks import ClockCheck, host_clock
@@ -124,6 +125,7 @@ class HostPart:
     launches: Mapping[str, int] = field(default_factory=dict)
     account_of_idle: HostAccount | None = None
     memory: tuple[ProgramMemory, ...] | None = None
+    allocators: tuple[AllocatorUse, ...] = ()
     shared: SharedTime | None = None
     track: HostTrack | None = None
 
@@ -156,8 +158,8 @@ def analyse_host(
     notes = list(timeline.notes) + list(steps.notes)
     if whole and ignored < warmup_steps:
         notes.append(
-            f"There are only {plural(whole, 'whole step')}, too few to drop {warmup_steps} as "
-            "warm-up: none was dropped."
+            f"Only {plural(whole, 'whole step')}, too few to drop {warmup_steps} as warm-up: none "
+            "was dropped."
         )
     steady = steps.window(first)
     period_windows, periods = steps.periods(first)
@@ -243,6 +245,7 @@ def analyse_host(
         launches=launches_by_name(timeline),
         account_of_idle=account,
         memory=_memory(found),
+        allocators=allocators(timeline),
         shared=shared.time(),
         track=host_track(
             found,

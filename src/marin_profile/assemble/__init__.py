@@ -27,7 +27,12 @@ from marin_profile.assemble.communication import (
     transfer,
 )
 from marin_profile.assemble.context import CaptureFacts, Context, SourceFile
-from marin_profile.assemble.coverage import coverage_section, is_cut, warnings_section
+from marin_profile.assemble.coverage import (
+    coverage_section,
+    doubts_section,
+    is_cut,
+    warnings_section,
+)
 from marin_profile.assemble.findings import advice_section
 from marin_profile.assemble.host import host_activity
 from marin_profile.assemble.identity import (
@@ -46,7 +51,7 @@ from marin_profile.assemble.ledger import (
     time_breakdown,
 )
 from marin_profile.assemble.loops import loops
-from marin_profile.assemble.memory import memory
+from marin_profile.assemble.memory import allocators, memory
 from marin_profile.assemble.ops import families, hot_op, op_groups, regions, repeated_regions
 from marin_profile.assemble.profiling import profiling_section
 from marin_profile.assemble.programs import programs
@@ -104,7 +109,11 @@ def assemble(
             num_hosts=len({part.machine for part in parts}),
         ),
         trace_overview=overview(
-            context, breakdown.duration_basis, warnings, is_cut=is_cut(context)
+            context,
+            breakdown.duration_basis,
+            warnings,
+            doubts_section(context, facts),
+            is_cut=is_cut(context),
         ),
         trace_provenance=schema.TraceProvenance(
             trace_sha256=digest([file.sha256 for file in facts.files]),
@@ -134,6 +143,7 @@ def assemble(
         hosts=hosts_section(context, facts),
         host_activity=host_activity(context),
         memory=memory(context),
+        allocators=allocators(context),
         what_if=what_if_section(context),
         coverage=coverage,
         capture=capture_section(parts, facts, profiling),

@@ -89,17 +89,24 @@ def _cut_behind_a_plane(context: Context) -> list[str]:
     ]
 
 
+def doubts_section(context: Context, facts: CaptureFacts) -> list[str]:
+    """The warnings that may change the reading of any figure."""
+    doubts = _cut_behind_a_plane(context)
+    doubts += [doubt for part in context.parts for doubt in part.doubts]
+    return list(dict.fromkeys((*doubts, *facts.notes)))
+
+
 def warnings_section(
     context: Context,
     facts: CaptureFacts,
     coverage: schema.Coverage,
     profiling: schema.Profiling | None,
 ) -> list[str]:
-    notes = _cut_behind_a_plane(context)
-    notes += [doubt for part in context.parts for doubt in part.doubts]
+    """Doubts first."""
+    notes = doubts_section(context, facts)
     notes += _without_hlo(context)
     notes += _clock_conflicts(context)
-    notes += [*facts.notes, *profiling_notes(profiling)]
+    notes += profiling_notes(profiling)
     for file in facts.files:
         notes += file.notes
     for part in context.parts:

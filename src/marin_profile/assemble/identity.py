@@ -54,7 +54,12 @@ def hardware(context: Context) -> str | None:
 
 
 def overview(
-    context: Context, duration_basis: str, warnings: list[str], *, is_cut: bool
+    context: Context,
+    duration_basis: str,
+    warnings: list[str],
+    doubts: list[str],
+    *,
+    is_cut: bool,
 ) -> schema.TraceOverview:
     parts = context.parts
     return schema.TraceOverview(
@@ -68,6 +73,7 @@ def overview(
         duration_basis=duration_basis,
         suspected_truncation=is_cut,
         quality_warnings=warnings,
+        doubts=doubts,
     )
 
 

@@ -1,4 +1,4 @@
-"""The memory section: programs that several hosts hold with equal figures are one row."""
+"""The memory sections: programs that several hosts hold with equal figures are one row."""
 
 from __future__ import annotations
 
@@ -18,6 +18,23 @@ def memory(context: Context) -> list[schema.ProgramMemory] | None:
         hosts, key=lambda row: (-row.peak, row.module, row.program_id, row.space, row.instruction)
     )
     return [_program(row, hosts[row]) for row in rows[:MOST_PROGRAMS]]
+
+
+def allocators(context: Context) -> list[schema.AllocatorMemory]:
+    return [
+        schema.AllocatorMemory(
+            host=part.host,
+            device=use.device or None,
+            allocator=use.name or None,
+            in_use_size=use.in_use,
+            most_in_use_size=use.most_in_use,
+            allocated_peak_size=use.allocated_peak,
+            capacity_size=use.capacity,
+            headroom_size=use.headroom,
+        )
+        for part in context.parts
+        for use in part.allocators
+    ]
 
 
 def _program(row: ProgramMemory, hosts: int) -> schema.ProgramMemory:

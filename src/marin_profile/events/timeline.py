@@ -172,6 +172,20 @@ class Flow:
         return len(self.rows)
 
 
+@dataclass(frozen=True, slots=True)
+class AllocatorState:
+    """What an allocator of device or host memory held after one of its events; bytes. `name` and
+    `ordinal` are "" and None where the file does not say; `start` is in picoseconds of the
+    Timeline. peak: the most that was ever in use, since the process began."""
+
+    start: int
+    name: str
+    ordinal: int | None
+    in_use: int
+    capacity: int
+    peak: int
+
+
 @dataclass(frozen=True)
 class Timeline:
     """One host's events. See the module docstring for units, clocks and order.
@@ -179,6 +193,7 @@ class Timeline:
     `hlo` maps the id that a program is registered under to its instructions by name, `hlo_modules`
     to the name of its module ("" if the file does not say), `hlo_devices` to the number of devices
     that it is compiled for, `hlo_memory` to XLA's plan of its memory, where the file holds one.
+    `allocations` tell what allocators held, in no order.
     `profile_start_ns` and `profile_stop_ns` are epoch nanoseconds where
     the file tells them; `origin` is when the first event began, as (epoch nanoseconds,
     picoseconds). `dropped` counts events left out, by reason; `notes` are warnings for people, one
@@ -209,6 +224,7 @@ class Timeline:
     hlo_modules: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     hlo_devices: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     hlo_memory: Mapping[int, BufferPlan] = field(default_factory=lambda: MappingProxyType({}))
+    allocations: tuple[AllocatorState, ...] = ()
     hostname: str = ""
     profile_start_ns: int | None = None
     profile_stop_ns: int | None = None

@@ -18,6 +18,7 @@ from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query,
 from marin_profile.schema import MemoryScope, ProfileSummary, ProgramMemory
 
 BASIS = "XLA's plan of each program"
+IN_USE = "what allocators had in use"
 
 
 class MemoryRow(Row, frozen=True, kw_only=True, tag_field="record", tag="program"):
@@ -35,6 +36,17 @@ class MemoryRow(Row, frozen=True, kw_only=True, tag_field="record", tag="program
     pass_: str | None = None
     buffer_count: Count
     is_complete: bool
+
+
+class MemoryInUseRow(Row, frozen=True, kw_only=True, tag_field="record", tag="in_use"):
+    host: str
+    device: str | None = None
+    allocator: str | None = None
+    in_use_size: Bytes
+    most_in_use_size: Bytes
+    allocated_peak_size: Bytes
+    capacity_size: Bytes
+    headroom_size: Bytes
 
 
 class MemoryScopeRow(Row, frozen=True, kw_only=True, tag_field="record", tag="scope"):
@@ -127,7 +139,10 @@ def _answer_of_scope(
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    in_use = [MemoryInUseRow.of(row) for row in summary.allocators]
     if not summary.memory:
+        if in_use and parameters.op is None:
+            return listing(IN_USE, in_use, limit=parameters.limit)
         return CannotAnswer(
             "The summary holds no plans of programs' memory.",
             "Capture with HLO protos in an xplane file (enable_hlo_proto of "
@@ -138,7 +153,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         return _answer_of_scope(first, parameters.op, parameters.limit)
     of_first = {"program_id": first.program_id, "space": first.space}
     return listing(
-        BASIS,
+        f"{BASIS}; {IN_USE}" if in_use else BASIS,
+        in_use,
         [MemoryRow.of(row) for row in summary.memory],
         [MemoryScopeRow.of(row, **of_first) for row in first.by_scope],
         [MemoryBufferRow.of(row, **of_first) for row in first.buffers],
@@ -151,7 +167,7 @@ QUERY = Query(
     description="Memory of each program at its peak by XLA's plan, and what uses it there.",
     example="How much HBM is used at the peak, and by what?",
     run=run,
-    rows=(MemoryRow, MemoryScopeRow, MemoryBufferRow, MemoryOfScope),
+    rows=(MemoryInUseRow, MemoryRow, MemoryScopeRow, MemoryBufferRow, MemoryOfScope),
     parameters=("limit", "op"),
     intents=(
         intent(
@@ -159,7 +175,7 @@ QUERY = Query(
             "memory",
             unless=("bound", "bandwidth", "flop", "time", "transfer", "@kind", "bottleneck"),
         ),
-        intent(9, "buffer|padding|oom"),
+        intent(9, "buffer|padding|oom|headroom"),
         intent(12, "@op", "free|freed", unless=("if", "communication", "@kind")),
     ),
 )

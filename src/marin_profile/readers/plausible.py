@@ -364,6 +364,7 @@ def _without(timeline: Timeline, drop: Bools) -> Timeline:
         device_ordinal=sparse(timeline.device_ordinal),
         produced=flow(timeline.produced),
         consumed=flow(timeline.consumed),
+        allocations=tuple(replace(one, start=one.start - moved) for one in timeline.allocations),
         origin=origin,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from marin_profile.base.times import PS_PER_NS
 from marin_profile.capture.formats import XPLANE
 from marin_profile.events.buffers import BufferPlan
 from marin_profile.events.timeline import (
+    AllocatorState,
     Flow,
     HloInstruction,
     Int32s,
@@ -22,6 +23,7 @@ from marin_profile.events.timeline import (
     Sparse,
     Timeline,
 )
+from marin_profile.readers.allocations import allocation_ids, read_allocations
 from marin_profile.readers.hlo import Buffer, Span
 from marin_profile.readers.line_clocks import EARLIEST_EPOCH_NS, line_starts
 from marin_profile.readers.op_stats import EVENT_NUMBERS, FLOW_NUMBERS, OP_ANCHORS, OP_STATS
@@ -127,6 +129,7 @@ class EventColumns:
         self.ops: dict[Op, int] = {}
         self.sparse_rows: list[list[Int64s]] = [[] for _ in NUMBERS]
         self.sparse_values: list[list[Int64s]] = [[] for _ in NUMBERS]
+        self.allocations: list[AllocatorState] = []
         self.dropped: dict[str, int] = {}
         self.notes: list[str] = []
         self.doubts: list[str] = []
@@ -142,13 +145,19 @@ class EventColumns:
         for index, plane in enumerate(planes):
             ids = _StatIds.of(plane)
             describe = OpDecoder(buffer, plane, keep_event_stats=bool(len(ids.keys)))
+            allocating = allocation_ids(buffer, plane)
             for line in plane.lines:
                 start_ns = columns.starts.get(line.span, columns.base_ns)
                 if start_ns is None:
                     columns.lines.append(Line(index, line.id, line.name, columns.filled, 0))
                     continue
                 shift_ps = (start_ns - columns.base_ns) * PS_PER_NS
-                columns._add(index, line, describe, _scan(buffer, line, ids, shift_ps))
+                scanned = _scan(buffer, line, ids, shift_ps)
+                columns._add(index, line, describe, scanned)
+                if not allocating.isdisjoint(scanned.metadata):
+                    columns.allocations += read_allocations(
+                        buffer, plane, line, allocating, shift_ps
+                    )
             columns.nameless_stats += describe.nameless_stats
         columns._note_nameless()
         return columns
@@ -268,10 +277,9 @@ class EventColumns:
     ) -> Timeline:
         kept = slice(0, self.filled)
         start = self.start[kept]
-        origin = None
-        if len(start):
-            origin = self._origin(int(start.min()), window)
-            start -= start.min()
+        first = int(start.min()) if len(start) else 0
+        origin = self._origin(first, window) if len(start) else None
+        start -= first
         columns = dict(zip(NUMBERS, map(self._sparse, range(len(NUMBERS))), strict=True))
         device_start = columns["device_offset_ps"]
         if len(device_start):
@@ -299,6 +307,7 @@ class EventColumns:
             hlo_modules=hlo_modules,
             hlo_devices=hlo_devices,
             hlo_memory=hlo_memory,
+            allocations=tuple(replace(one, start=one.start - first) for one in self.allocations),
             hostname=hostname,
             profile_start_ns=window[0] if window else None,
             profile_stop_ns=window[1] if window else None,

@@ -77,12 +77,21 @@ def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
         ("Memory", memory),
         ("What to try next", _advice),
     ]
-    lines = ["# Profile report", "", prose(headline(summary), None), "", *_first(summary)]
+    lines = ["# Profile report", "", prose(headline(summary), None), ""]
+    lines += [*_doubts(summary), *_first(summary)]
     for title, render in sections:
         body = render(summary, top_k)
         if body:
             lines += [f"## {title}", "", *body, ""]
     return "\n".join(lines)
+
+
+def _doubts(summary: ProfileSummary) -> list[str]:
+    doubts = summary.trace_overview.doubts
+    shown = doubts[:FIRST]
+    lines = [f"- Doubt: {prose(doubt)}" for doubt in shown]
+    lines += left_out(len(doubts), len(shown), "doubt")
+    return [*lines, ""] if lines else []
 
 
 def _first(summary: ProfileSummary) -> list[str]:

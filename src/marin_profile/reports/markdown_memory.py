@@ -1,4 +1,4 @@
-"""The section of the Markdown report on the memory that programs need."""
+"""The section of the Markdown report on the memory that programs need, and that was in use."""
 
 from __future__ import annotations
 
@@ -15,6 +15,36 @@ LEFT_OUT = ("smaller program or memory space", "smaller programs or memory space
 
 
 def memory(summary: ProfileSummary, top_k: int) -> list[str]:
+    return [*_in_use(summary, top_k), *_planned(summary, top_k)]
+
+
+def _in_use(summary: ProfileSummary, top_k: int) -> list[str]:
+    """The fullest first."""
+    rows = sorted(summary.allocators, key=lambda row: row.headroom_size / (row.capacity_size or 1))
+    if not rows:
+        return []
+    headers = ["host", "memory", "in use", "most in use", "capacity", "headroom"]
+    body = [
+        [
+            code(row.host),
+            code(row.device or row.allocator or "?"),
+            size(row.in_use_size),
+            size(max(row.most_in_use_size, row.allocated_peak_size)),
+            size(row.capacity_size),
+            size(row.headroom_size),
+        ]
+        for row in rows[:top_k]
+    ]
+    return [
+        "By the allocators, which count what was reserved and allocated.",
+        "",
+        *table(headers, body, "ll"),
+        *left_out(len(rows), len(body), "allocator"),
+        "",
+    ]
+
+
+def _planned(summary: ProfileSummary, top_k: int) -> list[str]:
     if not summary.memory:
         return []
     least = LEAST_OF_FULLEST * summary.memory[0].peak_size

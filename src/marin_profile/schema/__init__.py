@@ -35,7 +35,7 @@ from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAc
 from marin_profile.schema.files import LARGEST_SUMMARY, load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.host import Compilation, HostActivity, HostCause, Launched
-from marin_profile.schema.memory import MemoryBuffer, MemoryScope, ProgramMemory
+from marin_profile.schema.memory import AllocatorMemory, MemoryBuffer, MemoryScope, ProgramMemory
 from marin_profile.schema.ops import (
     REMAINDER,
     HotOp,
@@ -79,6 +79,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "STEADY",
     "WHOLE_PERIODS",
+    "AllocatorMemory",
     "BreakdownPart",
     "CaptureDetails",
     "Collective",

@@ -24,7 +24,8 @@ class RunMetadata(Record):
 
 class TraceOverview(Record):
     """Size and quality of the trace. Events total = complete ones + those left out; times count
-    from the first event; `quality_warnings` are one sentence each."""
+    from the first event; `quality_warnings` are one sentence each, and `doubts` those of them that
+    say that any figure may be wrong."""
 
     display_time_unit: str | None = None
     num_events_total: Count
@@ -36,6 +37,7 @@ class TraceOverview(Record):
     duration_basis: str
     suspected_truncation: bool = False
     quality_warnings: list[str] = []
+    doubts: list[str] = []
 
 
 class TraceProvenance(Record):

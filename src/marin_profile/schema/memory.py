@@ -1,4 +1,4 @@
-"""How much memory XLA planned for each program, and what lies there at the peak."""
+"""How much memory XLA planned for each program, what lies there at the peak, what was in use."""
 
 from __future__ import annotations
 
@@ -57,3 +57,19 @@ class ProgramMemory(Record):
     buffer_count: Count
     is_complete: bool = True
     host_count: Count
+
+
+class AllocatorMemory(Record):
+    """What an allocator tells of one device's memory, or of the host's where `device` is null.
+    `in_use_size`, reserved and allocated, at the last event of the capture, `most_in_use_size` the
+    largest after any. `allocated_peak_size`: the most ever allocated, without what was reserved,
+    since the process began. `headroom_size`: what is free beyond both."""
+
+    host: str
+    device: str | None = None
+    allocator: str | None = None
+    in_use_size: Bytes
+    most_in_use_size: Bytes
+    allocated_peak_size: Bytes
+    capacity_size: Bytes
+    headroom_size: Bytes

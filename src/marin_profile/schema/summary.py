@@ -25,7 +25,7 @@ from marin_profile.schema.communication import (
 from marin_profile.schema.device_time import DeviceLedger, StepAccount, TimeBreakdown
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.host import HostActivity
-from marin_profile.schema.memory import ProgramMemory
+from marin_profile.schema.memory import AllocatorMemory, ProgramMemory
 from marin_profile.schema.ops import (
     HotOp,
     Loop,
@@ -45,8 +45,8 @@ from marin_profile.schema.what_if import WhatIf
 class ProfileSummary(Record):
     """The whole summary; `list_basis` says for each list which window it covers. `programs`: the
     one whose ops own most first. `memory`, the fullest programs first, is null where the profile
-    holds no plans of XLA's. `repeated_regions`: the 100 largest;
-    `loops`: the 32 largest."""
+    holds no plans of XLA's; `allocators` is empty where it holds none of their events.
+    `repeated_regions`: the 100 largest; `loops`: the 32 largest."""
 
     schema_version: str = SCHEMA_VERSION
     generated_at_utc: str = EPOCH_UTC
@@ -78,6 +78,7 @@ class ProfileSummary(Record):
     hosts: list[Host] = []
     host_activity: list[HostActivity] = []
     memory: list[ProgramMemory] | None = None
+    allocators: list[AllocatorMemory] = []
     what_if: WhatIf | None = None
     coverage: Coverage | None = None
     capture: CaptureDetails | None = None

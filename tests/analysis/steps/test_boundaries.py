@@ -371,7 +371,7 @@ def test_a_step_with_more_work_at_the_edge_cuts_none(count, where):
 def test_more_warmup_than_whole_steps_drops_none():
     part = executions(range(5, 9), range(9), range(9), range(4)).analyse(warmup_steps=2)
     assert (part.warmup_ignored, part.first_kept) == (0, 1)
-    assert any("only 2 whole steps, too few to drop 2 as warm-up" in note for note in part.notes)
+    assert any("Only 2 whole steps, too few to drop 2 as warm-up" in note for note in part.notes)
 
 
 def test_a_last_step_without_its_second_execution_is_cut():
