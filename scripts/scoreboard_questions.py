@@ -136,7 +136,8 @@ QUESTIONS: tuple[Question, ...] = (
         "stragglers",
         slower="is one device slower than the others?",
         waited_for="which device do the others wait for?",
-        lost="how much time per step is lost to waiting for the slowest device? dont include the wire time",
+        lost="how much time per step is lost to waiting for the slowest device? "
+        "dont include the wire time",
     ),
     *_kind(
         "regions",
