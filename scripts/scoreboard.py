@@ -97,8 +97,8 @@ def summarized(
 
 _HEAD = """# Who answers which question?
 
-*Written by `python scripts/scoreboard.py --traces DIR --reference DIR --write docs/scoreboard.md`; no
-model is asked.*
+*Written by `python scripts/scoreboard.py --traces DIR --reference DIR --write docs/scoreboard.md`;
+no model is asked.*
 
 {questions} questions in people's words (typos, negations, names that are not there, "per step" and
 "in total") over {captures} captures: {cells} cells with a known answer. The questions were written
