@@ -154,6 +154,17 @@ def test_between_a_wait_and_the_next_launch_the_host_is_launching():
     assert found.rounds == (2, 2, 2)
 
 
+def test_a_program_that_waits_for_a_copy_waits_for_that():
+    """Each is launched at 10 of its step and begins at 30; a copy runs from 5 to 25 in a thread."""
+    space = waiting(1)
+    for step in range(5):
+        space.planes[0].call("H2D Dispatch", 1_000 * step + 5, 20, line="pool")
+    found = {row[:2]: row[3:] for row in rows(account(space))}
+    assert found["device_write", "H2D Dispatch"] == (3 * 15, 3)
+    assert found["queued", ""] == (3 * 5, 0)
+    assert found["dispatch", ""] == (3 * 10, 3)
+
+
 def test_gaps_inside_an_execution_are_the_devices_own():
     space = loop()
     for step in range(5):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from builders_xspace import Space, computation, hlo_proto, instruction, summary_of
-from marin_profile.analysis.loop_bodies import loops_of
+from marin_profile.analysis.loop_bodies import in_branches, loops_of
 from marin_profile.events.timeline import HloComputation, HloInstruction
 from marin_profile.queries import answer
 from marin_profile.reports import render_markdown
@@ -86,6 +86,7 @@ def test_through_calls_and_branches_but_not_fusions():
         z=("add", []),
     )
     assert loops_of(module) == dict.fromkeys(("call", "fusion", "branch", "x"), ("w",))
+    assert in_branches(module) == {"x"}
 
 
 def test_a_loop_in_itself_ends():

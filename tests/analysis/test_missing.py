@@ -158,6 +158,31 @@ def test_beside_the_program_of_all_a_device_may_run_others():
     assert not any("beside it" in doubt for doubt in of(space).doubts)
 
 
+@pytest.mark.parametrize(
+    ("scope", "few"),
+    [("jit(f)/cond/branch_1_fun/psum:", 0), ("jit(f)/while/body/psum:", 0), ("jit(f)/psum:", 1)],
+)
+def test_in_branches_and_loops_devices_may_run_any_number_of_ops(scope, few):
+    """Device 2 one op, the others twelve, beside four that all run."""
+    space = tpus(steps=4)
+    for ordinal, tpu in enumerate(space.planes):
+        for at in range(1 if ordinal == 2 else 12):
+            begin = 100 * (at // 3) + 86 + at % 3
+            tpu.op("all-reduce.9", begin, 1, scope=scope, long_name=GROUPS)
+    found = of(space)
+    assert sum("beside it" in doubt for doubt in found.doubts) == few
+    assert found.is_cut == bool(few)
+
+
+def test_executions_may_differ_in_branches():
+    space = tpus()
+    for step in (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11):
+        for ordinal in range(4):
+            scope = "jit(f)/cond/branch_0_fun/add:"
+            space.planes[ordinal].op("add.9", 100 * step + 86, 1, scope=scope)
+    assert of(space).doubts == ()
+
+
 def test_the_devices_that_a_program_is_compiled_for():
     assignment = message(15, number(1, 2) + number(2, 4))
     space = Space().hlo(7, message(1, message(1, "jit_f") + assignment))

@@ -16,6 +16,8 @@ from marin_profile.events.host_events import kind_of_host_event, launched_functi
         ("CopyToHostAsync", "device_read"),
         ("DevicePutWithSharding", "device_write"),
         ("batched_device_put", "device_write"),
+        ("H2D Dispatch", "device_write"),
+        ("D2H Dispatch", "device_read"),
         ("CommonPjRtBuffer::Await", "device_wait"),
         ("PjitFunction(train_step)", "dispatch"),
         ("CommonPjRtLoadedExecutable::Execute (jit_train_step)", "dispatch"),

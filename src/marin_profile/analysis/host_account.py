@@ -5,10 +5,11 @@ Contract
   Idle is what no main device works in; the rows sum to it exactly, and so do the steps' parts.
 * Time inside an execution (between its first and its last op on some device) is the devices' own:
   ON_DEVICE. While the main thread (see `host_thread`) compiles it is COMPILE. Else it is QUEUED
-  while something is launched and has not begun, whatever the host does then. Else it is what the
-  main thread did: the outermost event that is no Python frame; else the outermost frame; else
-  DISPATCH between two of launches, waits and reads that lie at most BETWEEN_LAUNCHES apart; else
-  UNTRACED. Events that hold a whole marker (or step) tell nothing of it.
+  while something is launched and has not begun, whatever the main thread does then; or WRITE
+  while some thread copies to the devices, which is what the program then waits for. Else it is
+  what the main thread did: the outermost event that is no Python frame; else the outermost frame;
+  else DISPATCH between two of launches, waits and reads that lie at most BETWEEN_LAUNCHES apart;
+  else UNTRACED. Events that hold a whole marker (or step) tell nothing of it.
 * Markers only tell inside from between them.
 * Where the clocks of host and devices contradict each other, or no thread of the host is known,
   there is no account. Times are picoseconds.
@@ -42,6 +43,8 @@ from marin_profile.events.host_events import (
     FRAME,
     READ,
     WAIT,
+    WRITE,
+    kind_of_host_event,
     launched_function,
 )
 from marin_profile.events.timeline import Int64s
@@ -209,6 +212,27 @@ def _between_launches(causes: _Causes, calls: HostThread) -> _Layer:
     return _Layer(starts[near], ends[near], cause)
 
 
+def _waiting(causes: _Causes, host: HostDevices, waiting: Intervals) -> tuple[_Layer, ...]:
+    """While copies to the devices run, and while none does."""
+    timeline = host.timeline
+    names = [op.name if kind_of_host_event(op.name) == WRITE else "" for op in timeline.ops]
+    ops = [at for at, name in enumerate(names) if name]
+    rows = host.host_rows(
+        np.flatnonzero(np.isin(timeline.op, ops)) if ops else np.zeros(0, np.int64)
+    )
+    start, length = timeline.start[rows], timeline.duration[rows]
+    taken: Counter[str] = Counter()
+    for at, time in zip(timeline.op[rows].tolist(), length.tolist(), strict=True):
+        taken[names[at]] += time
+    name = min(taken, key=lambda one: (-taken[one], one), default="")
+    copying = waiting & Intervals.union_of(start, start + length)
+    return _layer(copying, causes.of(WRITE, name)), _layer(waiting - copying, 2)
+
+
+def _layer(spans: Intervals, cause: int) -> _Layer:
+    return _Layer(spans.starts, spans.ends, np.full(len(spans), cause, np.int64))
+
+
 def _on_device(host: HostDevices) -> _Layer:
     """From the first to the last op of every execution."""
     starts, ends = [], []
@@ -223,7 +247,7 @@ def _on_device(host: HostDevices) -> _Layer:
     whole = Intervals.empty()
     if starts:
         whole = Intervals.union_of(np.concatenate(starts), np.concatenate(ends))
-    return _Layer(whole.starts, whole.ends, np.ones(len(whole), np.int64))
+    return _layer(whole, 1)
 
 
 # --- the account ---
@@ -242,12 +266,11 @@ def _account(
     is_frame = thread.are(FRAME)
     calls = thread.of(DISPATCH).outermost
     compiles = compilations(thread)
-    waiting = queued(host, thread)
     events, frames = thread.only(~is_frame).outermost, thread.only(is_frame).outermost
     layers = (
         _on_device(host),
         causes.compiling(compiles),
-        _Layer(waiting.starts, waiting.ends, np.full(len(waiting), 2, np.int64)),
+        *_waiting(causes, host, queued(host, thread)),
         causes.layer(events),
         causes.layer(frames),
         _between_launches(causes, thread.of(DISPATCH, WAIT, READ).outermost),
@@ -263,13 +286,11 @@ def _account(
     for layer in layers:
         cause = np.where(cause == _NONE, layer.at(starts), cause)
     cause = np.where(cause == _NONE, 0, cause)
-    markers = _Layer(
-        thread.markers.starts, thread.markers.ends, np.ones(len(thread.markers), np.int64)
-    )
+    markers = _layer(thread.markers, 1)
     inside = np.maximum(markers.at(starts), 0)
     step = np.searchsorted(edges, starts, side="right") - 1
     counts: Counter[Key] = Counter()
-    for layer in (layers[1], *layers[3:]):
+    for layer in (layers[1], layers[2], *layers[4:]):
         here = layer.cause[(layer.start >= begin) & (layer.start < end)]
         for at, count in enumerate(counts_of(here, len(causes.keys)).tolist()):
             counts[causes.keys[at]] += count

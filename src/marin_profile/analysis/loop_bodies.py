@@ -1,7 +1,8 @@
-"""In which loops an instruction of a module stands.
+"""In which loops an instruction of a module stands, and which stand in branches.
 
 Contract: by name, the `while` instructions around it, the outermost first; also through calls and
-branches. Instructions in no loop have no entry.
+branches. Instructions in no loop have no entry. Branches are those of `conditional` instructions,
+also through calls and loops.
 """
 
 from __future__ import annotations
@@ -14,18 +15,27 @@ DEEPEST = 32
 
 
 def loops_of(module: Module) -> dict[str, tuple[str, ...]]:
-    holder = {
+    holder = _holders(module)
+    found = {name: _around(name, holder, module, "while") for name in holder}
+    return {name: loops for name, loops in found.items() if loops}
+
+
+def in_branches(module: Module) -> frozenset[str]:
+    holder = _holders(module)
+    return frozenset(name for name in holder if _around(name, holder, module, "conditional"))
+
+
+def _holders(module: Module) -> dict[str, str]:
+    return {
         name: outer
         for outer, instruction in module.items()
         if instruction.opcode in _HOLDERS
         for computation in instruction.called
         for name in computation.instructions
     }
-    found = {name: _loops(name, holder, module) for name in holder}
-    return {name: loops for name, loops in found.items() if loops}
 
 
-def _loops(name: str, holder: dict[str, str], module: Module) -> tuple[str, ...]:
+def _around(name: str, holder: dict[str, str], module: Module, opcode: str) -> tuple[str, ...]:
     around: list[str] = []
     for _ in range(DEEPEST):
         outer = holder.get(name)
@@ -33,4 +43,4 @@ def _loops(name: str, holder: dict[str, str], module: Module) -> tuple[str, ...]
             break
         around.append(outer)
         name = outer
-    return tuple(one for one in reversed(around) if module[one].opcode == "while")
+    return tuple(one for one in reversed(around) if module[one].opcode == opcode)

@@ -4,7 +4,7 @@ Contract
 * Only what the file itself contradicts is said: a device plane under no device's name, a gap in the
   numbers of devices, a device with far fewer ops of a program that all of them run together, a few
   executions or steps with fewer ops than all others, ops of two names. The file may be damaged, or
-  cut.
+  cut. Ops in loops and branches do not count: devices and executions may differ in them.
 * Where work is surely lost, `is_cut` says that totals are lower bounds.
 * How many devices there should be is told by the programs that ran, `devices_told`; whether fewer
   in the file mean a loss is decided over all hosts (see `assemble.coverage`).
@@ -188,12 +188,13 @@ def _devices_with_few_ops(found: HostDevices) -> Iterator[str]:
 
 
 def _shared_ops(found: HostDevices, used: Sequence[int]) -> list[tuple[str, list[int]]]:
-    """Module, and its ops that devices run together: collectives, and all ops of a program that is
-    compiled for several."""
+    """Module, and its ops that devices run together, once an execution: collectives, and all ops of
+    a program that is compiled for several."""
     members: dict[Program, list[int]] = {}
     for op in used:
         fact = found.facts[op]
-        if fact.group == GROUP_COMMUNICATION or _compiled_for(found, fact) > 1:
+        together = fact.group == GROUP_COMMUNICATION or _compiled_for(found, fact) > 1
+        if together and not fact.in_loop and not fact.in_branch:
             members.setdefault((fact.module, fact.program_id), []).append(op)
     return sorted((module, ops) for (module, _), ops in members.items())
 
@@ -232,7 +233,9 @@ def _short_executions(found: HostDevices) -> Iterator[str]:
         executions = device.executions
         if executions is None:
             continue
-        size = np.bincount(device.execution + 1, minlength=len(executions.key) + 1)[1:]
+        counts = np.array([not fact.in_loop and not fact.in_branch for fact in found.facts])
+        ops = device.execution[counts[device.op]]
+        size = np.bincount(ops + 1, minlength=len(executions.key) + 1)[1:]
         for key in np.unique(executions.key).tolist():
             name = executions.modules[key][0]
             own = np.flatnonzero(executions.key == key)

@@ -14,7 +14,7 @@ import numpy as np
 
 from marin_profile.analysis.costs import UNKNOWN_COSTS, Costs, Module, costs_of
 from marin_profile.analysis.fusions import largest_in, other_scopes
-from marin_profile.analysis.loop_bodies import loops_of
+from marin_profile.analysis.loop_bodies import in_branches, loops_of
 from marin_profile.analysis.planes import GPU, plane_kind
 from marin_profile.analysis.programs import registered_programs
 from marin_profile.base.columns import distinct
@@ -51,10 +51,10 @@ NO_PRODUCT = Product()
 @dataclass(frozen=True, slots=True)
 class OpFacts:
     """What is known of one op of the op table. `program_id` and `module` identify its program.
-    in_loop: it stands in the body of a loop, as far as the file shows. product: of what its dot,
-    convolution or library product multiplies, or of what the one in a fusion does. only_moves: it
-    changes layout, order or padding, and computes nothing. fused_with: the other scopes that a
-    fusion holds, without the ops' own names. loops: see `loop_bodies`."""
+    in_loop, in_branch: it stands in the body of a loop, or in a branch, as far as the file shows.
+    product: of what its dot, convolution or library product multiplies, or of what the one in a
+    fusion does. only_moves: it changes layout, order or padding, and computes nothing. fused_with:
+    the other scopes that a fusion holds, without the ops' own names. loops: see `loop_bodies`."""
 
     name: str
     hlo_op: str
@@ -72,6 +72,7 @@ class OpFacts:
     source_target_pairs: Groups
     has_hlo: bool
     in_loop: bool = False
+    in_branch: bool = False
     product: Product = NO_PRODUCT
     only_moves: bool = False
     fused_with: tuple[tuple[str, ...], ...] = ()
@@ -127,13 +128,15 @@ def op_facts(timeline: Timeline) -> tuple[OpFacts, ...]:
     names = {program_id: timeline.hlo_modules.get(program_id, "") for program_id in timeline.hlo}
     programs = registered_programs(timeline.ops, names)
     looped = {program_id: loops_of(module) for program_id, module in timeline.hlo.items()}
+    branched = {program_id: in_branches(module) for program_id, module in timeline.hlo.items()}
 
     def facts_of(index: int, op: Op) -> OpFacts:
         """Names of modules and of ops repeat: an op is looked up by program and name."""
         program_id = None if op.program_id is None else programs.get((op.module, op.program_id))
         module = {} if program_id is None else timeline.hlo[program_id]
         loops = {} if program_id is None else looped[program_id]
-        return _facts(op, module, line_names.get(index), loops)
+        branches = frozenset() if program_id is None else branched[program_id]
+        return _facts(op, module, line_names.get(index), loops, branches)
 
     facts = tuple(facts_of(index, op) for index, op in enumerate(timeline.ops))
     return _with_kinds_of_starts(facts)
@@ -177,7 +180,11 @@ def _line_names_by_op(timeline: Timeline) -> dict[int, str]:
 
 
 def _facts(
-    op: Op, module: Module, stream: str | None, looped: Mapping[str, tuple[str, ...]]
+    op: Op,
+    module: Module,
+    stream: str | None,
+    looped: Mapping[str, tuple[str, ...]],
+    branched: frozenset[str],
 ) -> OpFacts:
     instruction = module.get(op.hlo_op or op.name)
     op_class = classify_op(
@@ -215,6 +222,8 @@ def _facts(
         loops=looped.get(op.hlo_op or op.name, ()),
         in_loop=(op.hlo_op or op.name) in looped
         or any("while/body" in hint for hint in _hints(op, instruction)),
+        in_branch=(op.hlo_op or op.name) in branched
+        or any("cond/branch_" in hint for hint in _hints(op, instruction)),
         product=_product(op, instruction, module),
         only_moves=_only_moves(op, instruction, module),
         fused_with=other_scopes(scope, instruction, module) if scope else (),

@@ -33,7 +33,8 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         READ,
         re.compile(
-            r"np\.asarray\(jax\.Array\)|copy_?to_?host|toliteral|jax\.device_get|device_get$",
+            r"np\.asarray\(jax\.Array\)|copy_?to_?host|toliteral|jax\.device_get|device_get$"
+            r"|d2h dispatch",
             re.IGNORECASE,
         ),
     ),
@@ -42,7 +43,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         WRITE,
         re.compile(
             r"(?:batched_?)?device_?put|buffer_?from_?host|copy_?from_?host|transfer_?to_?device"
-            r"|\w*::bufferfromhost",
+            r"|\w*::bufferfromhost|h2d dispatch",
             re.IGNORECASE,
         ),
     ),
