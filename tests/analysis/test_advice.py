@@ -464,8 +464,9 @@ CASES: dict[str, tuple[Callable[[], Profile], Callable[[], Profile]]] = {
     "host-event": (lambda: host_job(("prepare", 51)), lambda: host_job(("prepare", 49))),
     "untraced-python": (lambda: host_job(("", 51)), lambda: host_job(("", 49))),
     "device-reads": (
-        lambda: host_job(("np.asarray(jax.Array)", 51)),
-        lambda: host_job(("np.asarray(jax.Array)", 49)),
+        # With the launch of 5 us.
+        lambda: host_job(("np.asarray(jax.Array)", 46)),
+        lambda: host_job(("np.asarray(jax.Array)", 44)),
     ),
     "device-writes": (
         lambda: host_job(("batched_device_put", 51)),
@@ -943,6 +944,37 @@ def test_a_host_that_waits_and_launches_in_turn_reads_too_often():
     assert slow.found.certainty == "at most"
     assert claims(rounds_per_step=1, **busy) == [("dispatch-late", pytest.approx(0.15))]
     assert claims(rounds_per_step=0, **busy) == [("dispatch-late", pytest.approx(0.1))]
+
+
+def test_a_read_in_every_step_and_the_launch_behind_it_are_one_cause():
+    causes = (
+        HostIdle("dispatch", "", "inside", 0.06, 12, (), 12, 12),
+        HostIdle("device_read", "np.asarray", "inside", 0.07, 12, (), 12, 12),
+    )
+    said = {"terms": {"idle": 0.13}, "host_idle": causes, "reads_per_step": 1.0}
+    assert claims(rounds_per_step=1, launches_per_step=1.0, **said) == [
+        ("device-reads", pytest.approx(0.13))
+    ]
+    (bound,) = found(rounds_per_step=1, launches_per_step=1.0, keeps_up=False, **said)
+    assert bound.found.certainty == "at most"
+    apart = [("device-reads", 0.07), ("dispatch-bound", 0.06)]
+    assert claims(rounds_per_step=1, launches_per_step=5.0, **said) == apart
+    assert claims(rounds_per_step=0, launches_per_step=5.0, **said) == apart
+
+
+def test_without_a_straggler_the_step_is_shorter_by_what_each_of_the_others_waits():
+    """One of two devices computes 0.4 longer; the other waits 0.36: 0.18 of both's time."""
+    late = Late(("host /device:TPU:1",), 0.18, 0.5)
+    compute = (("host /device:TPU:0", 0.5), ("host /device:TPU:1", 0.9))
+    terms = {"wait": 0.18, "compute": 0.7}
+    assert claims(terms=terms, late_devices=late, compute_by_device=compute) == [
+        ("straggler", pytest.approx(0.36))
+    ]
+    # What it idles longer is not told to be its own.
+    alike = (compute[0], ("host /device:TPU:1", 0.52))
+    assert claims(terms=terms, late_devices=late, compute_by_device=alike) == [
+        ("straggler", pytest.approx(0.19))
+    ]
 
 
 def test_what_is_launched_and_has_not_begun_is_the_cost_of_launches():

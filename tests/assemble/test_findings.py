@@ -87,7 +87,7 @@ def test_every_figure_by_hand(tmp_path, monkeypatch):
             (f"host-0 /device:TPU:{at}", (760 if at == 3 else 660) / 1_000) for at in range(4)
         ),
         late_hosts=None,
-        late_devices=Late(("host-0 /device:TPU:3",), 3 * 3 * 100 / window),
+        late_devices=Late(("host-0 /device:TPU:3",), 3 * 3 * 100 / window, 1 / 4),
         # A plain op on the line of compute, of 4 KiB, once a step.
         collectives=(Exposed("all-reduce", "", on_wire, 0.0, True, 4_096, 1.0),),
         transfers=(

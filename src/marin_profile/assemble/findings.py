@@ -55,7 +55,7 @@ def _candidate(one: advice.Candidate, mean: float | None) -> schema.Optimization
         ceiling_share=one.share,
         ceiling_per_step=None if one.share is None or mean is None else one.share * mean,
         ceiling_basis=rule.basis if has_ceiling else None,
-        ceiling_of=rule.term if has_ceiling else None,
+        ceiling_of=None if not has_ceiling else advice.STEP if found.compute else rule.term,
         certainty=found.certainty if has_ceiling else None,
         occurs=found.occurs,
     )
@@ -173,15 +173,23 @@ def _late(
     devices = {(one.host, one.device) for one in late[0] if one.is_straggler}
     hosts = {one.host for one in late[1] if one.host in names}
     caused: Counter[bool] = Counter()
-    for at, member in enumerate(context.collectives.members):
+    members = context.collectives.members
+    for at, member in enumerate(members):
         if (member.host, member.device) in devices:
             of_all = context.collectives.exposed_wait_caused.values()
             caused[member.host in hosts] += sum(values[at] for values in of_all)
     late_hosts = tuple(name for name in names if name in hosts)
     late_devices = tuple(name for name in names if name not in hosts)
+
+    def part(late: tuple[str, ...]) -> float:
+        of = [one.host in late or f"{one.host} {one.device}".strip() in late for one in members]
+        return sum(of) / len(of)
+
     return (
-        advice.Late(late_hosts, caused[True] / window) if late_hosts else None,
-        advice.Late(late_devices, caused[False] / window) if late_devices else None,
+        advice.Late(late_hosts, caused[True] / window, part(late_hosts)) if late_hosts else None,
+        advice.Late(late_devices, caused[False] / window, part(late_devices))
+        if late_devices
+        else None,
     )
 
 

@@ -82,12 +82,13 @@ def _claim(term: str, found: Found, left: Mapping[str, float]) -> dict[str, floa
     """By term, no more than is left. A claim on the whole step takes what is no compute from the
     other terms in proportion."""
     wanted = found.share or 0.0
+    compute = max(0.0, min(found.compute, left[COMPUTE]))
     if term != STEP:
-        return {term: max(0.0, min(wanted, left[term]))}
+        own = {term: max(0.0, min(wanted - found.compute, left[term]))}
+        return {**own, COMPUTE: compute} if compute else own
     others = {name: share for name, share in left.items() if name != COMPUTE}
     whole = sum(others.values())
     part = min(1.0, (wanted - found.compute) / whole) if whole > 0 else 0.0
-    compute = max(0.0, min(found.compute, left[COMPUTE]))
     return {COMPUTE: compute, **{name: share * part for name, share in others.items()}}
 
 

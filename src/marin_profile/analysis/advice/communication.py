@@ -132,6 +132,7 @@ def _late(f: Findings, late: Late | None) -> Iterator[Found]:
         return
     names = ", ".join(late.names)
     caused = f"wait for {names}: {percent(late.share)} of {f.basis}"
+    compute = min(late.each - late.share, _beyond_the_others(f, late))
     yield Found(
         f"Find out why {names} arrives late",
         "The other devices wait for it in collectives; the network is not to blame for that time.",
@@ -139,10 +140,24 @@ def _late(f: Findings, late: Late | None) -> Iterator[Found]:
             caused,
             f"all waits for the last to arrive: {percent(f.terms[WAIT])}",
         ),
-        late.share,
+        late.share + compute,
         KNOWN,
         line=caused,
+        compute=compute,
     )
+
+
+def _beyond_the_others(f: Findings, late: Late) -> float:
+    """What the late ones compute longer than the others on average, of the time of all devices."""
+    own: list[float] = []
+    others: list[float] = []
+    for name, share in f.compute_by_device:
+        is_late = any(name == one or name.startswith(f"{one} ") for one in late.names)
+        (own if is_late else others).append(share)
+    if not own or not others:
+        return 0.0
+    beyond = sum(own) / len(own) - sum(others) / len(others)
+    return max(0.0, beyond) * len(own) / (len(own) + len(others))
 
 
 def imbalance(f: Findings) -> Iterator[Found]:
@@ -208,6 +223,10 @@ _ASYNC = (
     "On GPU (XLA_FLAGS): --xla_gpu_enable_latency_hiding_scheduler=true; take collectives out of "
     "--xla_gpu_disable_async_collectives.",
 )
+_CAUSED = (
+    "exposed waits in collectives that it entered last, and as much of what it computes beyond the "
+    "others as each of them waits"
+)
 _STRAGGLERS = "query stragglers: exposed_wait_caused falls, and it is no straggler any more"
 
 WAITED_FOR = (
@@ -223,7 +242,7 @@ WAITED_FOR = (
         ),
         _STRAGGLERS,
         WAIT,
-        "exposed waits in the collectives that it entered last",
+        _CAUSED,
     ),
     Rule(
         "straggler-host",
@@ -236,7 +255,7 @@ WAITED_FOR = (
         ),
         _STRAGGLERS,
         WAIT,
-        "exposed waits in the collectives that its devices entered last",
+        _CAUSED,
     ),
 )
 

@@ -12,6 +12,7 @@ from marin_profile.analysis.advice.model import (
     ONE_OFF,
     RECURRING,
     UNCAUSED,
+    Certainty,
     Findings,
     Found,
     Gaps,
@@ -55,22 +56,33 @@ LAUNCHING = (DISPATCH, QUEUED, WAIT)
 
 def causes_named(f: Findings) -> list[HostIdle]:
     """The causes of idle time that have an advice of their own. What launches cost is one."""
-    apart = {ON_DEVICE, *LAUNCHING, *([READ] if _reads_much(f) else [])}
+    launching = [] if _reads_much(f) or _has_small_kernels(f) else _launching(f)
+    apart = {ON_DEVICE, *LAUNCHING, *([READ] if _reads_much(f) or _reads_once(f) else [])}
     causes = [one for one in f.host_idle if one.kind not in apart]
-    if not _reads_much(f) and not _has_small_kernels(f):
-        causes += _launching(f)
-    return [one for one in causes if one.share >= HOST_CAUSE]
+    return [one for one in (*causes, *launching) if one.share >= HOST_CAUSE]
 
 
 def _launching(f: Findings) -> list[HostIdle]:
     """Time to launch and to begin; and, where the host waits for the devices in every step, until
-    it sees that they have ended. Else, while it waits, it is not what they wait for."""
-    kinds = LAUNCHING if f.rounds_per_step else (DISPATCH, QUEUED)
+    it has seen that they ended, or read from them. Else, while it waits, it is not what they wait
+    for. It is called after what takes most of it: launching or reading."""
+    kinds = [DISPATCH, QUEUED]
+    kinds += [WAIT] if f.rounds_per_step else []
+    kinds += [READ] if _reads_once(f) else []
     rows = [one for one in f.host_idle if one.kind in kinds]
     if not rows:
         return []
-    most = max(rows, key=lambda one: (one.kind == DISPATCH, one.share))
-    return [replace(most, kind=DISPATCH, name="", share=sum(one.share for one in rows))]
+    share = sum(one.share for one in rows)
+    reads = sum(one.share for one in rows if one.kind == READ)
+    kind = READ if 2 * reads > share else DISPATCH
+    most = max(rows, key=lambda one: (one.kind == kind, one.share))
+    return [replace(most, kind=kind, name="", share=share)]
+
+
+def _reads_once(f: Findings) -> bool:
+    """In every step, and launches little then: it launches late because it has read."""
+    launches = f.launches_per_step
+    return bool(f.rounds_per_step) and (launches is None or launches < MANY_LAUNCHES)
 
 
 def _reads_much(f: Findings) -> bool:
@@ -109,15 +121,20 @@ def _kind(kind: str) -> Condition:
     return lambda cause, f: cause.kind == kind
 
 
-def _rule_of(meets: Condition, words: Callable[[HostIdle], tuple[str, str]]) -> Finder:
+def _rule_of(
+    meets: Condition,
+    words: Callable[[HostIdle], tuple[str, str]],
+    is_bound: Callable[[Findings], bool] | None = None,
+) -> Finder:
     """A finding for each cause that meets the condition. words: its title and its cause."""
 
     def find(f: Findings) -> Iterator[Found]:
         for cause in causes_named(f):
             if meets(cause, f):
                 title, why = words(cause)
+                certainty: Certainty = AT_MOST if is_bound is not None and is_bound(f) else KNOWN
                 yield Found(
-                    title, why, _evidence(cause, f), cause.share, KNOWN, occurs=cause.occurs
+                    title, why, _evidence(cause, f), cause.share, certainty, occurs=cause.occurs
                 )
 
     return find
@@ -190,6 +207,7 @@ late_launches = _rule_of(
         "Launch the next step before the last one ends",
         "The devices wait while the host launches: it begins only when they have nothing to run.",
     ),
+    lambda f: not f.keeps_up,
 )
 reads = _rule_of(
     _kind(READ),
@@ -197,6 +215,7 @@ reads = _rule_of(
         "Read values from the devices less often",
         "The host waits for values of the devices, which have nothing to run meanwhile.",
     ),
+    lambda f: not f.keeps_up,
 )
 writes = _rule_of(
     _kind(WRITE),
@@ -358,7 +377,8 @@ def between_ops(f: Findings) -> Iterator[Found]:
 _BASIS = "idle time of all devices of a host while its main thread is there"
 _LAUNCHING = (
     "idle time of all devices of a host while it launches, until what is launched begins, and "
-    "where it waits in every step also until it sees the end"
+    "where it waits in every step also until it has seen the end, or read: known where the host, "
+    "but for its waits, takes less time than the devices work"
 )
 _FROM = f"from {HOST_CAUSE:.0%} of device time on"
 _CAUSES = ("host_activity[].causes[].idle_duration", "host_activity[].causes[].name")

@@ -99,10 +99,17 @@ class HostIdle:
 
 @dataclass(frozen=True)
 class Late:
-    """Those that the others wait for in collectives, and the exposed wait for them."""
+    """Those that the others wait for in collectives, and the exposed wait for them. part: of all
+    devices, theirs."""
 
     names: tuple[str, ...]
     share: float
+    part: float = 0.0
+
+    @property
+    def each(self) -> float:
+        """What each of the others waits on average, of its time."""
+        return self.share / (1 - self.part) if self.part < 1 else self.share
 
 
 @dataclass(frozen=True)
@@ -231,10 +238,11 @@ class HostTime:
 
 def on_shared_processors(f: Findings, time: HostTime) -> Findings:
     """The same for devices that share processors. Compute takes the time in which any of them
-    computes, less what is waited for a straggler; collectives take what is left of theirs. Nothing
-    is lost to other waits, nor to idling while another device works: processors do not idle then.
+    computes, less what the others wait for a straggler; collectives take what is left of theirs.
+    Nothing is lost to other waits, nor to idling while another device works: processors do not idle
+    then.
     """
-    late = sum(one.share for one in (f.late_hosts, f.late_devices) if one is not None)
+    late = sum(one.each for one in (f.late_hosts, f.late_devices) if one is not None)
     computing = max(0.0, time.compute - late)
     compute = _ratio(computing, time.ledger_compute)
     communication = _ratio(time.communication, time.ledger_communication - f.terms[WAIT])
@@ -252,6 +260,9 @@ def on_shared_processors(f: Findings, time: HostTime) -> Findings:
             COMPUTE: computing,
         },
         collectives=tuple(replace(one, share=one.share * communication) for one in f.collectives),
+        late_hosts=f.late_hosts and replace(f.late_hosts, share=f.late_hosts.each, part=0.0),
+        late_devices=f.late_devices
+        and replace(f.late_devices, share=f.late_devices.each, part=0.0),
         partly_idle=0.0,
         most_delayed=gap and replace(gap, share=gap.share * idle, longest=gap.longest * idle),
         ops=tuple(_scaled(op, compute) for op in f.ops),
@@ -274,9 +285,9 @@ def _ratio(part: float, whole: float) -> float:
 @dataclass(frozen=True)
 class Found:
     """What a rule's function yields. share: what is saved at most, None where it saves no time
-    itself; compute: how much of a share of STEP is compute. line: the one line of the evidence to
-    show. By default it is the first, but behind a ceiling the second, since the first says how
-    large that is."""
+    itself; compute: how much of it is compute, where its rule's term is another. line: the one line
+    of the evidence to show. By default it is the first, but behind a ceiling the second, since the
+    first says how large that is."""
 
     title: str
     cause: str
