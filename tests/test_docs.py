@@ -45,9 +45,10 @@ def command_lines(page: Path) -> list[str]:
 
 def parse(line: str) -> str:
     """The verb of a command line whose options all exist and fit."""
-    _, verb, *arguments = shlex.split(line, comments=True)
-    command = cli.get_command(click.Context(cli), verb)
+    _, *words = shlex.split(line, comments=True)
+    verb, command, arguments = cli.resolve_command(click.Context(cli), words)
     assert command is not None, line
+    assert verb is not None, line
     command.make_context(verb, arguments)
     return verb
 

@@ -9,7 +9,7 @@ import pytest
 
 from builders_pairs import capture, changed
 from marin_profile.comparison import compare
-from marin_profile.reports import render_comparison
+from marin_profile.reports.comparison import render_comparison
 from marin_profile.schema import ProfileSummary, RunMetadata
 
 

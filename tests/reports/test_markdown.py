@@ -19,8 +19,8 @@ from builders_summary import (
     step_time,
     uneven_steps,
 )
-from marin_profile.reports import render_markdown
 from marin_profile.reports.headline import headline
+from marin_profile.reports.markdown import render_markdown
 from marin_profile.schema import Host, ProfileSummary, parse_summary
 
 

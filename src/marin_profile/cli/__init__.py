@@ -24,6 +24,7 @@ from marin_profile.base.text import visible
 
 # Verb -> its short help: the listing must not load what the verbs need.
 VERBS = {
+    "show": "Show where the step time goes, on one screen; the verb may be left out.",
     "summarize": "Summarize a profile into one JSON file.",
     "report": "Render a summary for people to read.",
     "query": "Ask a summary a question in words.",
@@ -40,8 +41,11 @@ VERBS = {
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
+DEFAULT_VERB = "show"
+
+
 class LazyGroup(click.Group):
-    """Loads `marin_profile.cli.<verb>` when the verb is called."""
+    """Loads `marin_profile.cli.<verb>` when the verb is called; what is no verb is shown."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -54,9 +58,28 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"marin_profile.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in VERBS:
+            _refuse_near_verb(ctx, args[0])
+            args = [DEFAULT_VERB, *args]
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
+
+
+def _refuse_near_verb(ctx: click.Context, word: str) -> None:
+    """A slip in a verb is no name of a profile, unless there is one of that name."""
+    if os.path.exists(word) or not word.isalpha():
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(word.lower(), VERBS, n=1, cutoff=0.7)
+    if near:
+        raise click.UsageError(f"There is no verb {word!r}; did you mean {near[0]!r}?", ctx)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
@@ -70,8 +93,11 @@ def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
-    subcommand_metavar="VERB [OPTIONS]...",
-    epilog="'marin-profile VERB --help' lists a verb's options.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    options_metavar="",
+    subcommand_metavar="[VERB] [OPTIONS]...",
+    epilog="'marin-profile DIR' shows the newest capture below a folder; 'marin-profile VERB "
+    "--help' lists a verb's options.",
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 @click.option(

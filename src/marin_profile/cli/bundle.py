@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from marin_profile.base.errors import UsageError
-from marin_profile.base.startup import import_numba, return_large_blocks
 from marin_profile.base.storage import plain
 from marin_profile.cli.judging import (
     REFUSED,
@@ -16,10 +15,16 @@ from marin_profile.cli.judging import (
     history_options,
     keep,
     require_history,
-    require_sides,
     threshold_options,
 )
-from marin_profile.cli.options import Verb, note, top_k_option, wandb_options, warmup_option
+from marin_profile.cli.options import (
+    Verb,
+    cache_option,
+    note,
+    top_k_option,
+    wandb_options,
+    warmup_option,
+)
 
 if TYPE_CHECKING:
     from marin_profile.cli.inputs import Input, Kind, Wandb
@@ -44,10 +49,11 @@ def _side_options(command: Any) -> Any:
     return command
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, epilog="Example: marin-profile bundle runs/a runs/b -o bundle")
+@click.argument("targets", nargs=-1, metavar="[BEFORE AFTER]")
 @_side_options
 @click.option(
-    "--output-dir", metavar="D", help="A local folder for the bundle; one there is replaced."
+    "-o", "--output-dir", metavar="D", help="A local folder for the bundle; one there is replaced."
 )
 @wandb_options("Take W&B artifacts with this alias or version.")
 @warmup_option("How many steps at the start of each window to leave out.")
@@ -59,9 +65,11 @@ def _side_options(command: Any) -> Any:
 @top_k_option(10, "How many rows a list of the comparison holds.")
 @history_options
 @threshold_options
+@cache_option
 @click.pass_context
 def command(
     ctx: click.Context,
+    targets: tuple[str, ...],
     output_dir: str | None,
     entity: str | None,
     project: str | None,
@@ -80,6 +88,7 @@ def command(
     fail_on_likely: bool,
     pair: bool,
     sequential: bool,
+    use_cache: bool,
     **options: Any,
 ) -> None:
     """Write the answer to "what did my change do?" into one folder.
@@ -89,13 +98,19 @@ def command(
     and compared. Exit code 0: pass, warn or
     likely fail; 1: fail or inconclusive; 7: likely fail, with --fail-on-likely.
     """
-    from marin_profile.cli.inputs import Input, Wandb
+    from marin_profile.cli.inputs import Input, Wandb, named
 
     sides = {
         side: [Input(kind, value) for kind in _KINDS for value in options.pop(f"{side}_{kind}")]
         for side in _SIDES
     }
-    require_sides(sides["before"], sides["after"], "with --before-... and --after-...")
+    if len(targets) == 2 and not any(sides.values()):
+        sides = {side: [named(word)] for side, word in zip(_SIDES, targets, strict=True)}
+    elif targets or not all(sides.values()):
+        raise UsageError(
+            "Name at least one capture before and one after the change, as two words or with "
+            "--before-... and --after-...."
+        )
     require_history(history, stamp, commit, no_append)
     if output_dir is None:
         raise UsageError("Name the folder of the bundle with --output-dir.")
@@ -109,7 +124,9 @@ def command(
 
     bundle_folder(output_dir)
     wandb = Wandb(entity, project, alias, download_root, trust_references)
-    before, after = (_load_all(side, inputs, warmup_steps, wandb) for side, inputs in sides.items())
+    before, after = (
+        _load_all(side, inputs, warmup_steps, wandb, use_cache) for side, inputs in sides.items()
+    )
     made = make_bundle(
         before,
         after,
@@ -134,15 +151,14 @@ def command(
 
 
 def _load_all(
-    side: str, inputs: list[Input], warmup_steps: int, wandb: Wandb
+    side: str, inputs: list[Input], warmup_steps: int, wandb: Wandb, use_cache: bool
 ) -> list[ProfileSummary]:
     from marin_profile.cli.inputs import load_input
 
-    if any(given.kind != "summary" for given in inputs):
-        return_large_blocks()
-        import_numba()
     loaded = []
     for given in inputs:
         note(f"{side}: reading {given.value}")
-        loaded.append(load_input(given, warmup_steps=warmup_steps, wandb=wandb))
+        loaded.append(
+            load_input(given, warmup_steps=warmup_steps, wandb=wandb, use_cache=use_cache)
+        )
     return loaded

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from marin_profile.base.errors import UsageError
-from marin_profile.cli.options import Verb, emit, note, output_option, top_k_option
+from marin_profile.cli.inputs import two_sides
+from marin_profile.cli.options import Verb, cache_option, emit, note, output_option, top_k_option
 
 OBJECTED = 1
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, epilog="Example: marin-profile compare runs/a runs/b --format md")
+@click.argument("targets", nargs=-1, metavar="[BEFORE AFTER]")
 @click.option(
     "--before",
     metavar="F",
@@ -33,24 +34,24 @@ OBJECTED = 1
     help="json, or md: Markdown.",
 )
 @output_option
+@cache_option
 @click.pass_context
 def command(
     ctx: click.Context,
+    targets: tuple[str, ...],
     before: tuple[str, ...],
     after: tuple[str, ...],
     strict_provenance: bool,
     top_k: int,
     output_format: str,
     output: str | None,
+    use_cache: bool,
 ) -> None:
-    """Compare summaries: what changed per step and device, and which ops and regions account for
-    it. Several captures a side show what is more than noise."""
-    if not before or not after:
-        raise UsageError("Name the summaries to compare with --before and --after.")
+    """Compare summaries or profiles: what changed per step and device, and which ops and regions
+    account for it. Several captures a side show what is more than noise."""
+    one, two = two_sides(targets, before, after, use_cache=use_cache)
     from marin_profile.comparison import compare
-    from marin_profile.schema import load_summary
 
-    one, two = ([load_summary(named) for named in side] for side in (before, after))
     found = compare(one, two, top_k=top_k)
     if output_format == "md":
         from marin_profile.reports.comparison import render_comparison

@@ -144,8 +144,3 @@ def exit_code(
         "inconclusive": 0 if allow_inconclusive else REFUSED,
     }
     return codes.get(assessment.status, 0)
-
-
-def require_sides(before: object, after: object, how: str) -> None:
-    if not before or not after:
-        raise UsageError(f"Name at least one capture before and one after the change, {how}.")

@@ -16,9 +16,10 @@ from marin_profile.base.text import visible
 
 
 class Verb(click.Command):
-    """A verb; it takes --debug as well."""
+    """A verb; it takes -h and --debug as well."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("context_settings", {})["help_option_names"] = ["-h", "--help"]
         super().__init__(*args, **kwargs)
         self.params.append(
             click.Option(
@@ -31,10 +32,16 @@ class Verb(click.Command):
 
 
 summary_option = click.option(
-    "--summary", "summary_path", metavar="F", help="A summary: a file or an fsspec URL."
+    "--summary", "summary_path", metavar="F", help="A summary: a file, an fsspec URL, or -."
+)
+cache_option = click.option(
+    "--cache/--no-cache",
+    "use_cache",
+    default=True,
+    help="Take a profile's summary from the user's cache, and keep it there.",
 )
 output_option = click.option(
-    "--output", metavar="F", help="Write here (a file or an fsspec URL) instead of to stdout."
+    "-o", "--output", metavar="F", help="Write here (a file or an fsspec URL) instead of to stdout."
 )
 
 

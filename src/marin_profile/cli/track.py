@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import click
 
+from marin_profile.cli.inputs import two_sides
 from marin_profile.cli.judging import (
     exit_code,
     history_options,
     keep,
     require_history,
-    require_sides,
     threshold_options,
 )
-from marin_profile.cli.options import Verb, emit, note, output_option
+from marin_profile.cli.options import Verb, cache_option, emit, note, output_option
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, epilog="Example: marin-profile track runs/a runs/b")
+@click.argument("targets", nargs=-1, metavar="[BEFORE AFTER]")
 @click.option(
     "--before", multiple=True, metavar="F", help="A summary before the change; repeatable."
 )
@@ -23,9 +24,11 @@ from marin_profile.cli.options import Verb, emit, note, output_option
 @history_options
 @threshold_options
 @output_option
+@cache_option
 @click.pass_context
 def command(
     ctx: click.Context,
+    targets: tuple[str, ...],
     before: tuple[str, ...],
     after: tuple[str, ...],
     label: str | None,
@@ -38,6 +41,7 @@ def command(
     pair: bool,
     sequential: bool,
     output: str | None,
+    use_cache: bool,
     **thresholds: float,
 ) -> None:
     """Judge a change: is the step slower?
@@ -45,13 +49,11 @@ def command(
     The verdict is JSON on stdout, its sentence a note on stderr. Exit code 0: pass, warn or
     likely fail; 1: fail or inconclusive; 7: likely fail, with --fail-on-likely.
     """
-    require_sides(before, after, "with --before and --after")
     require_history(history, stamp, commit, no_append)
-    from marin_profile.schema import load_summary
+    one, two = two_sides(targets, before, after, use_cache=use_cache)
     from marin_profile.tracking import track
     from marin_profile.verdict import Thresholds
 
-    one, two = ([load_summary(path) for path in side] for side in (before, after))
     tracked = track(
         one,
         two,

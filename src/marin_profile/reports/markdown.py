@@ -24,6 +24,7 @@ from marin_profile.base.text import (
 )
 from marin_profile.queries.bound_by import device_time_parts
 from marin_profile.queries.next_steps import CUT
+from marin_profile.reports.first import ceiling, first_advice
 from marin_profile.reports.headline import headline
 from marin_profile.reports.markdown_host import host_activity
 from marin_profile.reports.markdown_lists import (
@@ -43,7 +44,6 @@ from marin_profile.reports.markdown_time import ledger, steps
 from marin_profile.schema import (
     EPOCH_UTC,
     Host,
-    OptimizationCandidate,
     ProfileSummary,
     Profiling,
     Roofline,
@@ -95,34 +95,12 @@ def _doubts(summary: ProfileSummary) -> list[str]:
 
 
 def _first(summary: ProfileSummary) -> list[str]:
-    """What to try first, in a line each."""
     rows = [
-        f"{at}. {prose(one.title, 200)}: {_saves(one)}{prose(_why(one), 200)}"
-        for at, one in enumerate(summary.optimization_candidates[:FIRST], 1)
-        if _why(one)
+        f"{at}. {prose(one.title, 200)}: {one.saves + '; ' if one.saves else ''}"
+        f"{prose(one.why, 200)}"
+        for at, one in enumerate(first_advice(summary, FIRST), 1)
     ]
     return ["What to try first, and what it saves:", "", *rows, ""] if rows else []
-
-
-def _why(one: OptimizationCandidate) -> str:
-    """Summaries of older tools do not say which line of the evidence to show."""
-    return one.why or next(iter(one.evidence), "")
-
-
-def _saves(one: OptimizationCandidate) -> str:
-    ceiling = _ceiling(one)
-    return f"{ceiling}; " if ceiling else ""
-
-
-def _ceiling(one: OptimizationCandidate) -> str:
-    """Nothing in summaries of older tools, and where there is nothing to save."""
-    if not one.ceiling_share:
-        return ""
-    saved = f"{share(one.ceiling_share)} of device time"
-    if one.ceiling_per_step is not None:
-        saved = f"{duration(one.ceiling_per_step)} a step ({share(one.ceiling_share)})"
-    bound = saved if one.certainty == "known" else f"at most {saved}"
-    return f"{bound}, one-off" if one.occurs == "one-off" else bound
 
 
 def _run(summary: ProfileSummary, top_k: int) -> list[str]:
@@ -302,8 +280,7 @@ def _advice(summary: ProfileSummary, top_k: int) -> list[str]:
             *([""] if lines else []),
             f"### {prose(one.title, 200)}",
             "",
-            prose(one.rationale)
-            + (f" It can save {ceiling}." if (ceiling := _ceiling(one)) else ""),
+            prose(one.rationale) + (f" It can save {saved}." if (saved := ceiling(one)) else ""),
         ]
         for title, items in (("Evidence", one.evidence), ("Suggestions", one.suggestions)):
             if items:

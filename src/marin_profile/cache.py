@@ -1,0 +1,126 @@
+"""Summaries that were made before, by what they were made of.
+
+Contract
+* The key is all that a summary depends on: the bytes, names and grouping of the capture's files,
+  the contexts beside it, every option, and this version of the code. A copy elsewhere has the same
+  key, since a summary is the same wherever its capture lies.
+* The cache is a folder of the user's own that nobody else may write; where it is not, and where the
+  disk refuses, it is not used. What is damaged in it is made again. Beyond MOST_BYTES the summaries
+  that were not asked for longest go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from marin_profile.base.durable import write_whole
+from marin_profile.base.errors import NotFoundError, ProfileError
+from marin_profile.base.storage import open_file
+from marin_profile.capture.sources import Capture
+from marin_profile.capture.trace_files import HostFile
+from marin_profile.schema import ProfileSummary, load_summary
+from marin_profile.version import package_version
+
+MOST_BYTES = 1 << 28
+_BLOCK = 4 << 20
+
+
+def cache_folder() -> Path:
+    """Where summaries are kept, below the user's cache."""
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(root, "marin-profile", "summaries")
+
+
+def cached_summary(
+    capture: Capture, *, warmup_steps: int, folder: Path | None, about_to_read: Callable[[], None]
+) -> ProfileSummary:
+    """The summary that was kept in the folder, or a new one, which is kept there; None: neither.
+    `about_to_read` is called before a summary is made. Raises what `summarize_capture` raises."""
+    kept = None if folder is None else folder / f"{_key(capture, warmup_steps)}.json"
+    if kept is not None and _is_private(kept.parent):
+        with contextlib.suppress(ProfileError, OSError):
+            found = load_summary(kept)
+            os.utime(kept)
+            return found
+    about_to_read()
+    from marin_profile.pipeline import SummarizeOptions, summarize_capture
+
+    summary = summarize_capture(capture, SummarizeOptions(warmup_steps=warmup_steps))
+    if kept is not None:
+        with contextlib.suppress(OSError):
+            _keep(summary, kept)
+    return summary
+
+
+def _keep(summary: ProfileSummary, path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if _is_private(path.parent):
+        write_whole(path.parent, {path.name: summary.to_json().encode()})
+        _forget_oldest(path.parent)
+
+
+def _is_private(folder: Path) -> bool:
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not writable
+
+
+def _forget_oldest(folder: Path) -> None:
+    kept = [(path.stat(), path) for path in folder.glob("*.json")]
+    size = sum(found.st_size for found, _ in kept)
+    for found, path in sorted(kept, key=lambda one: (one[0].st_mtime_ns, one[1].name)):
+        if size <= MOST_BYTES:
+            break
+        path.unlink(missing_ok=True)
+        size -= found.st_size
+
+
+# --- the key -----------------------------------------------------------------------------------
+
+
+def _key(capture: Capture, warmup_steps: int) -> str:
+    parts = {
+        "code": [package_version(), *_code()],
+        "warmup_steps": warmup_steps,
+        "source": capture.source_path,
+        "stamp": capture.stamp,
+        "hosts": [list(_host(host)) for host in capture.hosts],
+        "contexts": [_digest(path) for path in capture.contexts],
+        "skipped": sorted(capture.skipped),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _host(host: HostFile) -> Iterator[object]:
+    for file in (host, *host.fallbacks):
+        about = replace(file, path="", fallbacks=())
+        yield [asdict(about), file.name, _digest(file.path)]
+
+
+def _digest(path: str) -> str:
+    digest = hashlib.sha256()
+    try:
+        with open_file(path) as stream:
+            while block := stream.read(_BLOCK):
+                digest.update(block)
+    except NotFoundError:
+        return ""
+    return digest.hexdigest()
+
+
+def _code() -> Iterator[int]:
+    """Of a checkout, whose version says little: how many files there are, and the newest one's
+    time."""
+    root = Path(__file__).parent
+    times = [path.stat().st_mtime_ns for path in root.rglob("*.py")]
+    yield from (len(times), max(times))
