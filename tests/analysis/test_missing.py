@@ -101,6 +101,31 @@ def test_empty_planes_are_no_gap():
     assert of(space).doubts == ()
 
 
+def cpu_with(lacking: int, stat: str, ops: int = 100) -> Space:
+    """Two devices; the first ops do not tell the stat."""
+    space = Space()
+    host = space.host()
+    for at in range(ops):
+        numbers = {"ordinal": at % 2, "run_id": at // 10}
+        if at < lacking:
+            numbers[stat] = None
+        host.cpu_op("dot.1", 20 * at, 10, thread=at % 2, **numbers)
+    return space
+
+
+@pytest.mark.parametrize(
+    ("stat", "what"),
+    [("ordinal", "which device they ran on"), ("run_id", "which execution they are part of")],
+)
+def test_few_ops_without_a_number_that_the_others_have(stat, what):
+    found = "1 op of a CPU does not say " + what + ", the others do: the file may be damaged there."
+    assert found in of(cpu_with(1, stat)).doubts
+    two = found.replace("1 op of a CPU does", "2 ops of a CPU do")
+    assert two in of(cpu_with(2, stat)).doubts
+    for many in (3, 99, 100, 0):
+        assert not any(what in doubt for doubt in of(cpu_with(many, stat)).doubts)
+
+
 def test_json_with_two_processes_of_one_name():
     events = []
     for pid in (3, 11):

@@ -47,6 +47,7 @@ LEAST_EXECUTIONS = 5
 ALIKE = 0.7
 # So few partial overlaps among so many ops each are odd.
 FEW_OVERLAPS, LEAST_OPS_AROUND = 2, 50
+FEW_LACKING = 0.02
 _PS_PER_SECOND = 1e12
 _LISTED = 4
 
@@ -67,6 +68,7 @@ def find_missing(found: HostDevices, steps: StepSeries) -> Missing:
             *unnamed,
             *_names(found),
             *_without_ordinals(found, told),
+            *_few_without_numbers(found),
             *few,
             *_few_overlaps(found),
             *_short_executions(found),
@@ -139,6 +141,22 @@ def _without_ordinals(found: HostDevices, told: int) -> Iterator[str]:
             f"No op says which of the {told} devices it ran on: all are booked on {device.name}, "
             "the file may be damaged."
         )
+
+
+def _few_without_numbers(found: HostDevices) -> Iterator[str]:
+    """Ops of a CPU all tell their device and their execution, or none does."""
+    rows = [device.rows for device in found.devices if device.kind == CPU]
+    if not rows:
+        return
+    timeline, ops = found.timeline, np.sort(np.concatenate(rows))
+    for column, what in (
+        (timeline.device_ordinal, "which device they ran on"),
+        (timeline.run_id, "which execution they are part of"),
+    ):
+        lacking = int((~column.find(ops)[0]).sum())
+        if 0 < lacking <= FEW_LACKING * len(ops):
+            do = "1 op of a CPU does" if lacking == 1 else f"{lacking:,} ops of a CPU do"
+            yield f"{do} not say {what}, the others do: the file may be damaged there."
 
 
 def _devices_told(found: HostDevices) -> int:
