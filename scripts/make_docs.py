@@ -31,12 +31,17 @@ survive a read-write round trip.""".splitlines()
 QUERIES_INTRODUCTION = """\
 *Generated from the registry by `scripts/make_docs.py`; `marin-profile query --list` prints it.*
 
-A question is words; the router looks at whole words, takes a number, an op name (exact, then an
-unambiguous part, else the candidates are listed) and kinds out of it, and picks one query. An
-answer is JSON: `query_type`, `basis`, `units`, `results`, `returned`, `total_matched`, `truncated`,
-or `query_type` and `cannot_answer` with the reason and what would help (exit 5). Where no query
-fits, `query_type` is null; the refusal names the nearest queries and the first
-advice.""".splitlines()
+A question is words. The router takes out of it what has a name in the capture (programs, families,
+spans of the host, ops, scopes: exact, then an unambiguous part, then with a letter or two
+mistyped), kinds, passes, devices, steps, "not", "least", "per step" and a number of rows, and picks
+one query that takes all of it. An answer is JSON: `query_type`, `basis`, `units`, `results`,
+`returned`, `total_matched`, `truncated`, where asked for `per` (the unit, and the fields in it),
+and `read_as` for what was read otherwise than it was typed.
+
+Or it is `query_type` and `cannot_answer` with the reason and what would help (exit 5): a name,
+device, step, pass or word that is not known, a unit that is not known, or something that the query
+cannot be narrowed to. Nothing of a question is left out in silence. Where no query fits,
+`query_type` is null; the refusal names the nearest queries and the first advice.""".splitlines()
 
 ADVICE_INTRODUCTION = """\
 *Generated from the rules by `scripts/make_docs.py`.*

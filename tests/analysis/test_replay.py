@@ -204,7 +204,9 @@ def test_captures_without_whole_steps_are_not_replayed():
     summary = summarized(space)
     assert summary.what_if is not None
     assert summary.what_if.reason
-    assert "cannot_answer" in answer(summary, "what if communication were free?")
+    (ceiling,) = answer(summary, "what if communication were free?")["results"]
+    assert (ceiling["record"], ceiling["duration"]) == ("ceiling", 0)
+    assert "cannot_answer" in answer(summary, "what if fusion.1 were twice as fast?")
 
 
 works_of_steps = st.integers(2, 5).flatmap(

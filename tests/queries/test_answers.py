@@ -54,7 +54,7 @@ def test_the_shape_is_one_for_all() -> None:
             assert set(answered) == {"query_type", "cannot_answer"}
             assert set(answered["cannot_answer"]) == {"reason", "what_would_help"}
             continue
-        assert set(answered) - {"note"} == ANSWER_KEYS
+        assert set(answered) - {"note", "per"} == ANSWER_KEYS
         assert answered["returned"] == len(answered["results"])
         assert answered["truncated"] is (answered["returned"] < answered["total_matched"])
 
@@ -332,7 +332,10 @@ def test_gap_before_a_known_op_without_gaps_is_no_error() -> None:
 
 def test_gap_before_an_unknown_op_names_the_close_ones() -> None:
     refusal = ask("gap before fusion.77")["cannot_answer"]
-    assert refusal["reason"] == "No op named 'fusion.77' is in this summary."
+    assert refusal["reason"] == (
+        "No op, region, program or span of this capture is called 'fusion.77'. "
+        "The nearest: fusion.7, fusion.9."
+    )
     assert "fusion.7" in refusal["candidates"]
 
 

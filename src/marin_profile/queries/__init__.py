@@ -2,7 +2,7 @@
 
 Contract
 * `answer` takes a question in words, `run_query` a query's name; both return
-  `{query_type, basis, units, results, returned, total_matched, truncated[, note]}` or
+  `{query_type, basis, units, results, returned, total_matched, truncated[, per, note, read_as]}` or
   `{query_type, cannot_answer: {reason, what_would_help[, candidates]}}`.
 * A question that no query fits has `query_type` null; the nearest queries and the first advice
   stand in its refusal, which is no answer. An unknown query raises UsageError.
@@ -10,6 +10,7 @@ Contract
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from marin_profile.base.errors import UsageError
@@ -19,11 +20,14 @@ from marin_profile.queries import (
     capture,
     collectives,
     comparison_hint,
+    compilations,
     compute_vs_communication,
     device_ledger,
+    donation,
     families,
     gap_before,
     host_activity,
+    launches,
     loops,
     memory,
     next_steps,
@@ -35,14 +39,18 @@ from marin_profile.queries import (
     router,
     step_time,
     stragglers,
+    time_of,
     top_ops,
     transfers,
     what_if,
 )
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query
+from marin_profile.queries.model import Answer, CannotAnswer, Query, refused
+from marin_profile.queries.parameters import Parameters
+from marin_profile.queries.question import with_limit
+from marin_profile.queries.settle import settle
 from marin_profile.schema import ProfileSummary
 
-MOST_SAID = 120
+MOST_SAID = 80
 MOST_NEAR = 5
 MOST_ADVICE = 3
 
@@ -55,9 +63,13 @@ QUERIES: tuple[Query, ...] = (
     collectives.QUERY,
     transfers.QUERY,
     stragglers.QUERY,
+    launches.QUERY,
+    compilations.QUERY,
     host_activity.QUERY,
     memory.QUERY,
+    donation.QUERY,
     programs.QUERY,
+    time_of.QUERY,
     gap_before.QUERY,
     op_context.QUERY,
     regions.QUERY,
@@ -81,10 +93,20 @@ def list_queries() -> list[dict[str, Any]]:
 def run_query(
     summary: ProfileSummary, name: str, parameters: Parameters | None = None
 ) -> dict[str, Any]:
-    """Ask a query by its name."""
+    """Ask a query by its name. Raises UsageError for a parameter that it does not take."""
+    query = query_named(name)
+    asked = parameters or Parameters()
+    lacking = set(asked.given()) - set(query.parameters)
+    if lacking - ({"per"} if asked.per in query.gives else set()):
+        known = ", ".join(query.parameters) or "none"
+        raise UsageError(f"{name} takes no {', '.join(sorted(lacking))}; its parameters: {known}.")
+    return _ask(summary, query, asked)
+
+
+def query_named(name: str) -> Query:
     for query in QUERIES:
         if query.name == name:
-            return query.ask(summary, parameters or Parameters())
+            return query
     known = ", ".join(query.name for query in QUERIES)
     raise UsageError(f"There is no query '{name}'; the known ones are: {known}.")
 
@@ -94,21 +116,57 @@ def answer(summary: ProfileSummary, question: str, *, top_k: int | None = None) 
     if top_k is not None and top_k < 1:
         raise UsageError(f"top_k is {top_k}; ask for at least one row.")
     found = router.route(summary, question, QUERIES)
-    if found is None:
-        return _not_understood(summary, question)
-    query, parameters = found
-    return query.ask(summary, router.with_limit(parameters, top_k))
+    if found.refusal is not None and found.query is not None:
+        return refused(found.query.name, found.refusal)
+    if found.query is None:
+        return _not_understood(summary, question, found.refusal)
+    answers = [
+        _ask(summary, found.query, with_limit(parameters, top_k)) for parameters in found.parameters
+    ]
+    answered = next((one for one in answers if "cannot_answer" in one), None) or _joined(answers)
+    if found.asked and found.asked.read_as:
+        answered["read_as"] = dict(found.asked.read_as)
+    return answered
 
 
-def _not_understood(summary: ProfileSummary, question: str) -> dict[str, Any]:
+def _ask(summary: ProfileSummary, query: Query, parameters: Parameters) -> dict[str, Any]:
+    settled = settle(summary, parameters)
+    if isinstance(settled, CannotAnswer):
+        return refused(query.name, settled)
+    return query.ask(summary, settled)
+
+
+def _joined(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The same query asked of several things, as one answer."""
+    if len(answers) == 1:
+        return answers[0]
+    results = [row for one in answers for row in one["results"]]
+    total = sum(one["total_matched"] for one in answers)
+    notes = list(dict.fromkeys(one["note"] for one in answers if "note" in one))
+    return {
+        **answers[0],
+        "results": results,
+        "returned": len(results),
+        "total_matched": total,
+        "truncated": len(results) < total,
+        **({"note": " ".join(notes)} if notes else {}),
+    }
+
+
+def _not_understood(
+    summary: ProfileSummary, question: str, why: CannotAnswer | None
+) -> dict[str, Any]:
     said = question if len(question) <= MOST_SAID else f"{question[: MOST_SAID - 1]}…"
     nearest = router.nearest_first(summary, question, QUERIES)[:MOST_NEAR]
     advice = [one.title for one in summary.optimization_candidates[:MOST_ADVICE]]
+    because = f": {why.reason}" if why else "."
     return {
         "query_type": None,
         "cannot_answer": {
-            "reason": f"No query fits {said!r}.",
-            "what_would_help": "Ask one of the candidates, or look at --list; the advice is what "
+            "reason": f"No query fits {said!r}{because}",
+            "what_would_help": why.what_would_help
+            if why
+            else "Ask one of the candidates, or look at --list; the advice is what "
             "stands out in this profile, no answer to the question.",
             "candidates": [f"{query.name}: {query.example}" for query in nearest],
             "advice": advice,

@@ -19,7 +19,9 @@ from marin_profile.base.units import (
 )
 from marin_profile.facts.device_time import basis_of, headline_time, op_time, ratio
 from marin_profile.facts.rows import Row
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
+from marin_profile.queries.names import fold_program, path_of, within
+from marin_profile.queries.parameters import Parameters
 from marin_profile.queries.top_ops import OpRow, by_time, hot_op_row
 from marin_profile.schema import ProfileSummary, Roofline
 
@@ -109,6 +111,9 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         achieved=_quantities(roofline.achieved),
         peaks=_quantities(roofline.peaks),
     )
+    named = _part_asked_for(parameters)
+    if named is not None:
+        return _of_part(summary, roofline, *named, parameters.limit)
     whole = op_time(summary, "hot_ops")
     ops = sorted((hot_op_row(op, whole) for op in summary.hot_ops if op.bound_by), key=by_time)
     return listing(
@@ -121,6 +126,39 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         if waits
         else None,
     )
+
+
+def _part_asked_for(parameters: Parameters) -> tuple[str, str] | None:
+    asked = {
+        "program": parameters.program,
+        "pass": parameters.pass_,
+        "family": parameters.family,
+        "region": parameters.scope,
+    }
+    return next(((by, name) for by, name in asked.items() if name is not None), None)
+
+
+def _of_part(
+    summary: ProfileSummary, roofline: Roofline, by: str, name: str, limit: int | None
+) -> Answer | CannotAnswer:
+    is_meant = within(name) if by == "region" else None
+    rows = [
+        BoundPartRow.of(row)
+        for row in roofline.by
+        if row.by == by
+        and (
+            is_meant(path_of(row.name))
+            if is_meant
+            else fold_program(row.name) == fold_program(name)
+        )
+    ]
+    if not rows:
+        return CannotAnswer(
+            f"The costs of {by} {name} are not known by themselves.",
+            "Ask what the program is bound by; the candidates are known.",
+            tuple(row.name for row in roofline.by if row.by == by)[:5],
+        )
+    return listing(basis_of(summary, "roofline"), rows, limit=limit)
 
 
 def _why_not(roofline: Roofline | None) -> CannotAnswer:
@@ -170,7 +208,8 @@ QUERY = Query(
     example="Is it memory-bound or compute-bound?",
     run=run,
     rows=(BoundRow, TimePart, BoundPartRow, BoundOpRow),
-    parameters=("limit",),
+    parameters=("limit", "program", "pass", "family", "scope"),
+    gives={"second": ("achieved", "achieved_tflops", "achieved_gbps")},
     intents=(
         intent(11, "bound", "memory|bandwidth|flop", unless=("communication", "collective")),
         intent(10, "bound", "compute|what|by|which", unless=("communication", "collective")),

@@ -6,17 +6,27 @@ exposed first. Bandwidths follow the nccl-tests convention.
 
 from __future__ import annotations
 
-from marin_profile.base.units import Bytes, Count, Devices, GigabytesPerSecond, Microseconds
-from marin_profile.facts.device_time import basis_of
+from marin_profile.base.units import (
+    Bytes,
+    BytesPerStep,
+    Count,
+    Devices,
+    GigabytesPerSecond,
+    Microseconds,
+    Ratio,
+)
+from marin_profile.facts.device_time import basis_of, device_times
 from marin_profile.facts.rows import Row
 from marin_profile.queries.kinds import is_of_kind
-from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
-from marin_profile.schema import ProfileSummary
+from marin_profile.queries.model import Answer, Query, in_order, intent, listing
+from marin_profile.queries.parameters import Parameters
+from marin_profile.schema import CAPTURE, Collective, ProfileSummary
 
 
 class CollectiveRow(Row, frozen=True, kw_only=True):
     """`wait_duration`: time spent waiting for the last device to arrive. `instances`: executions by
-    a group over all hosts; `members_seen`: how many of a group were captured."""
+    a group over all hosts; `members_seen`: how many of a group were captured. `bytes`: of all
+    devices; figures per step: of one device in a whole step, the mean."""
 
     collective: str
     group_size: Devices | None = None
@@ -33,6 +43,9 @@ class CollectiveRow(Row, frozen=True, kw_only=True):
     algorithm_gbps: GigabytesPerSecond | None = None
     bus_gbps: GigabytesPerSecond | None = None
     bandwidth_is_lower_bound: bool = False
+    per_step_duration: Microseconds | None = None
+    count_per_step: Ratio | None = None
+    bytes_per_step: BytesPerStep | None = None
 
 
 def collective_rows(summary: ProfileSummary, kind: str | None = None) -> list[CollectiveRow]:
@@ -41,6 +54,7 @@ def collective_rows(summary: ProfileSummary, kind: str | None = None) -> list[Co
             one,
             total_duration=one.duration,
             avg_duration=one.duration / one.count if one.count else None,
+            **_per_step(summary, one),
         )
         for one in summary.collectives
     ] or [
@@ -58,6 +72,38 @@ def collective_rows(summary: ProfileSummary, kind: str | None = None) -> list[Co
     return sorted(chosen, key=_worst_first)
 
 
+def _per_step(summary: ProfileSummary, one: Collective) -> dict[str, float | None]:
+    """What a device does of it in a step, by the ops that start in whole steps."""
+    unknown: dict[str, float | None] = {
+        "per_step_duration": None,
+        "count_per_step": None,
+        "bytes_per_step": None,
+    }
+    groups = [group for group in summary.op_groups if group.category == one.collective]
+    steps = summary.step_time.whole_periods
+    devices = max((time.devices for time in device_times(summary, CAPTURE)), default=0)
+    alike = sum(other.collective == one.collective for other in summary.collectives) == 1
+    executions = sum(group.count for group in groups)
+    if not (steps and devices and alike and executions):
+        return unknown
+    if any(group.account_count is None for group in groups):
+        return unknown
+    inside = sum(group.account_count or 0 for group in groups)
+    part = one.count * inside / executions / (steps * devices)
+    # Ops of several sizes, of which some run in other steps than others, have no one size.
+    is_even = all(
+        (group.account_count or 0) * executions == group.count * inside for group in groups
+    )
+    durations = [group.per_step_duration for group in groups if group.per_step_duration is not None]
+    return {
+        "per_step_duration": sum(durations) if durations else None,
+        "count_per_step": part,
+        "bytes_per_step": part * one.bytes / one.count
+        if one.bytes is not None and one.count and is_even
+        else None,
+    }
+
+
 def _worst_first(row: CollectiveRow) -> tuple[float, float, str, int]:
     exposed = row.total_duration if row.exposed_duration is None else row.exposed_duration
     return -exposed, -row.total_duration, row.collective, row.group_size or 0
@@ -68,10 +114,18 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
     source = "collectives" if summary.collectives else "communication_ops"
     return listing(
         basis_of(summary, source),
-        rows,
+        in_order(rows, parameters.order),
         limit=parameters.limit,
-        note=None if rows else "No such collective was found among the device ops.",
+        note=_note(rows),
     )
+
+
+def _note(rows: list[CollectiveRow]) -> str | None:
+    if not rows:
+        return "No such collective was found among the device ops."
+    if all(row.count_per_step == 0 for row in rows):
+        return "None of them runs in a whole step: they stand before, between or after the steps."
+    return None
 
 
 QUERY = Query(
@@ -80,12 +134,18 @@ QUERY = Query(
     example="Which collectives take the most time?",
     run=run,
     rows=(CollectiveRow,),
-    parameters=("limit", "kind"),
+    parameters=("limit", "kind", "order"),
+    gives={
+        "step": ("bytes_per_step", "count_per_step", "per_step_duration"),
+        "call": ("avg_duration",),
+        "second": ("algorithm_gbps", "bus_gbps"),
+    },
     intents=(
         intent(9, "collective", "bandwidth|wait|top|time|kind|size"),
         intent(9, "communication|@collective", "bandwidth|wait|kind"),
         intent(10, "byte", "@collective|collective"),
         intent(8, "collective"),
+        intent(11, "byte", "communication"),
         intent(7, "communication", "breakdown|time|cost|top|share|long|much|what|which|show|list"),
         intent(6, "@collective", "breakdown|time|cost|take|share|long|much|many|what|which|show"),
     ),

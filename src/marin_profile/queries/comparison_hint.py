@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from marin_profile.queries.model import CannotAnswer, Parameters, Query, intent
+from marin_profile.queries.model import CannotAnswer, Query, intent
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import ProfileSummary
 
 

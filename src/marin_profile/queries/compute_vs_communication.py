@@ -13,7 +13,8 @@ from marin_profile.facts.device_time import NOT_STATED, DeviceTime, headline_tim
 from marin_profile.facts.rows import Row
 from marin_profile.facts.waits import CommunicationWait, communication_wait
 from marin_profile.queries.collectives import CollectiveRow, collective_rows
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import ProfileSummary
 
 NO_COMMUNICATION = "n/a: no communication op ran in this window"

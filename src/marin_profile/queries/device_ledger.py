@@ -14,7 +14,9 @@ from marin_profile.facts.device_time import (
     ledger_rows,
     total,
 )
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, in_order, intent, listing
+from marin_profile.queries.parameters import LEAST, Parameters
+from marin_profile.queries.settle import number_of
 from marin_profile.schema import ProfileSummary
 
 NO_LEDGER = CannotAnswer(
@@ -34,22 +36,50 @@ class DeviceRow(DeviceTime, frozen=True, kw_only=True, tag_field="record", tag="
     window_start: Microseconds
 
 
-def device_rows(summary: ProfileSummary, window: str) -> list[DeviceRow]:
-    """The devices of a window, the most idle first."""
+def device_rows(summary: ProfileSummary, window: str, by: str = "idle") -> list[DeviceRow]:
+    """The devices of a window, the most idle first, or those with most of another term."""
     rows = [
         DeviceRow.of(total([row]), device=row.device, host=row.host, window_start=row.window_start)
         for row in ledger_rows(summary, window)
     ]
-    return sorted(rows, key=lambda row: (-(row.idle_share or 0.0), row.host, row.device))
+    return sorted(rows, key=lambda row: (-_amount(row, by), row.host, row.device))
+
+
+def _amount(row: DeviceRow, by: str) -> float:
+    if by == "busy":
+        return -(row.idle_share or 0.0)
+    name = f"exposed_{by}" if by in ("communication", "transfer") else by
+    return float(getattr(row, f"{name}_share") or 0.0)
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
     window = parameters.window or headline_window(summary)
-    devices = device_rows(summary, window) if window else []
+    by = parameters.by or "idle"
+    devices = device_rows(summary, window, by) if window else []
     if window is None or not devices:
         return NO_LEDGER
     totals = [TotalRow.of(time) for time in device_times(summary, window)]
-    return listing(window, totals, devices, limit=parameters.limit, default_limit=DEVICES_LISTED)
+    if parameters.device is not None:
+        totals = []
+        devices = [row for row in devices if number_of(row.device) == parameters.device]
+        if not devices:
+            return CannotAnswer(
+                f"The ledger has no row for device {parameters.device} in this window.",
+                "Ask for the ledger of the whole capture.",
+            )
+    ordered = in_order(devices, parameters.order)
+    first = f"{'least' if parameters.order == LEAST else 'most'} {_CALLED.get(by, by)} first"
+    return listing(
+        window,
+        totals,
+        ordered,
+        limit=parameters.limit,
+        default_limit=DEVICES_LISTED,
+        note=f"Devices: {first}." if parameters.by or parameters.order else None,
+    )
+
+
+_CALLED = {"communication": "exposed communication", "transfer": "exposed transfer"}
 
 
 QUERY = Query(
@@ -58,9 +88,29 @@ QUERY = Query(
     example="How idle is each device?",
     run=run,
     rows=(TotalRow, DeviceRow, Part),
-    parameters=("limit", "window"),
+    parameters=("limit", "window", "device", "by", "order"),
+    gives={"device": ("idle_duration", "compute_duration", "idle_share")},
     intents=(
         intent(10, "ledger"),
+        intent(
+            12,
+            "@device",
+            "time|idle|busy|compute|communication|transfer|share|long|much|breakdown|do|spend|where",
+            unless=(
+                "if",
+                "wait",
+                "without",
+                "memory",
+                "op",
+                "region",
+                "family",
+                "program",
+                "collective",
+            ),
+        ),
+        intent(
+            11, "device", "top", "busy|idle|compute|communication|transfer", unless=("op", "@op")
+        ),
         intent(9, "device", "idle|busy|time|breakdown|top|each|per|which|util|slower|much|many"),
         intent(8, "idle|busy", unless=("before",)),
         intent(6, "expose", "transfer"),

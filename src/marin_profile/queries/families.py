@@ -5,7 +5,8 @@ from __future__ import annotations
 from marin_profile.base.units import Count, FlopProxy, Microseconds, MicrosecondsPerFlop, Share
 from marin_profile.facts.device_time import basis_of
 from marin_profile.facts.rows import Row
-from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
+from marin_profile.queries.model import SUBJECTS, Answer, Query, in_order, intent, listing
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import ProfileSummary
 
 
@@ -30,6 +31,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
         if parameters.family is None or one.family == parameters.family
     ]
     rows.sort(key=lambda row: (-row.exclusive_duration, row.family))
+    rows = in_order(rows, parameters.order)
     return listing(
         basis_of(summary, "semantic_families"),
         rows,
@@ -45,10 +47,10 @@ QUERY = Query(
     example="Which families of ops take the most time?",
     run=run,
     rows=(FamilyRow,),
-    parameters=("limit", "family"),
+    parameters=("limit", "family", "order"),
     intents=(
         intent(13, "family"),
         intent(12, "op", "kind", "top|time|share|breakdown|take|what|which"),
-        intent(9, "@family", "time|take|share|long|much|spend|cost|show", unless=("op",)),
+        intent(12, "@family", unless=SUBJECTS),
     ),
 )

@@ -9,8 +9,9 @@ from __future__ import annotations
 from marin_profile.base.units import Count, Microseconds
 from marin_profile.facts.device_time import basis_of
 from marin_profile.facts.rows import Row
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
 from marin_profile.queries.names import find_op, gap_ops, known_ops, no_such_op
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import ProfileSummary
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 from marin_profile.base.units import Count, Microseconds, Ratio, Share, Steps
 from marin_profile.facts.device_time import basis_of
 from marin_profile.facts.rows import Row
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.compilations import CompilationRow
+from marin_profile.queries.launches import LaunchRow
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import HostActivity, ProfileSummary
 
 
@@ -24,20 +27,6 @@ class CauseRow(Row, frozen=True, kw_only=True, tag_field="record", tag="cause"):
     step_count: Steps | None = None
     steps: list[int]
     periodicity: Steps | None = None
-
-
-class CompilationRow(Row, frozen=True, kw_only=True, tag_field="record", tag="compilation"):
-    host: str
-    function: str | None = None
-    duration: Microseconds
-    step: int | None = None
-
-
-class LaunchRow(Row, frozen=True, kw_only=True, tag_field="record", tag="launched"):
-    host: str
-    function: str
-    count: Count
-    per_step: Ratio | None = None
 
 
 class ReadsRow(Row, frozen=True, kw_only=True, tag_field="record", tag="device_reads"):
@@ -61,6 +50,21 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             if reasons
             else "The summary does not say what hosts did.",
             "Capture with the host tracer on (JAX's default), and summarize with this version.",
+        )
+    if parameters.span is not None:
+        causes = [
+            CauseRow.of(row, host=host.host)
+            for host in hosts
+            for row in host.causes
+            if row.name == parameters.span
+        ]
+        return listing(
+            basis_of(summary, "host_activity"),
+            causes,
+            limit=parameters.limit,
+            note="Time in which the devices idle for it, not all that it takes on the host."
+            if causes
+            else "No idle time of the devices is put down to it.",
         )
     reads = [
         ReadsRow(
@@ -86,11 +90,12 @@ QUERY = Query(
     example="What does the host do while the devices are idle?",
     run=run,
     rows=(CauseRow, CompilationRow, LaunchRow, ReadsRow),
-    parameters=("limit",),
+    parameters=("limit", "span"),
+    gives={"step": ("idle_per_step", "per_step")},
     intents=(
         intent(10, "host", "idle|activity|do", unless=("transfer",)),
-        intent(9, "compile", unless=("step", "region")),
-        intent(10, "launch|dispatch"),
+        intent(12, "launch", "idle|why|wait"),
+        intent(11, "@span"),
         intent(9, "checkpoint|python"),
         intent(10, "input", "bound|bottleneck|wait|top|time|cost|take"),
         intent(9, "starve"),

@@ -1,12 +1,16 @@
 """Words of questions -> concepts.
 
-Contract: whole words only ("stop" holds no "op"); a plural is its singular; words that mean the
-same here share one concept. A word in no table is its own concept.
+Contract
+* Whole words only ("stop" holds no "op"); a plural is its singular; words that mean the same here
+  share one concept. A word in no table is its own concept.
+* `is_known_word`: it has a meaning here, or carries none; a question with any other word, that
+  names nothing in the capture, is not understood.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _CONCEPTS = {
     "op": (
@@ -17,7 +21,7 @@ _CONCEPTS = {
     "top": (
         "top hot hottest expensive costly costliest priciest slow slowest big bigger biggest large "
         "larger largest longest heavy heavier heaviest worst most maximum highest "
-        "greatest main major"
+        "greatest main major max biggest costlier"
     ),
     "time": (
         "time times duration durations runtime latency timing timings milliseconds ms microseconds "
@@ -27,6 +31,10 @@ _CONCEPTS = {
     "spend": "spend spends spent spending go goes going gone went eat eats eating",
     "share": "share shares fraction percent percentage proportion portion",
     "cost": "cost costs costing",
+    "least": (
+        "least fastest smallest shortest cheapest lowest minimum min fewest quickest tiniest "
+        "lightest smaller shorter cheaper"
+    ),
     "collective": "collective collectives",
     "communication": (
         "communication communications comm comms communicate communicating communicated"
@@ -37,7 +45,7 @@ _CONCEPTS = {
     "overlap": "overlap overlaps overlapped overlapping",
     "hide": "hide hides hidden",
     "gap": "gap gaps bubble bubbles",
-    "idle": "idle idles idling idleness stall stalls stalled stalling",
+    "idle": "idle idlest idles idling idleness stall stalls stalled stalling",
     "wait": "wait waits waiting waited",
     "straggler": "straggler stragglers laggard laggards",
     "late": "late lags lagging lag later",
@@ -57,10 +65,15 @@ _CONCEPTS = {
     "vary": "vary varies varying variable uneven regular irregular",
     "outlier": "outlier outliers straggling hiccup hiccups stall stalls stalled",
     "typical": "typical typically usual usually",
-    "compile": "compile compiles compiled compiling recompile recompiles recompiled compilation",
+    "compile": (
+        "compile compiles compiled compiling recompile recompiles recompiled recompiling "
+        "compilation compilations recompilation recompilations retrace retraced retraces jitted"
+    ),
+    "launch": "launch launches launched launching dispatch dispatches dispatched enqueue enqueued",
+    "donate": "donate donates donated donating donation donations alias aliases aliased aliasing",
     "stat": "stats statistics stat",
     "device": "device devices gpu gpus tpu tpus chip chips core cores accelerator accelerators",
-    "busy": "busy",
+    "busy": "busy busiest active",
     "util": "utilization utilisation utilized utilised",
     "ledger": "ledger ledgers",
     "breakdown": "breakdown breakdowns decomposition divide divided split",
@@ -85,7 +98,8 @@ _CONCEPTS = {
     "faster": "faster speed",
     "bound": "bound limited bounded",
     "bottleneck": "bottleneck bottlenecks bottlenecked",
-    "memory": "memory hbm vmem",
+    "memory": "memory hbm vmem ram",
+    "byte": "byte bytes gigabytes megabytes gb mb gib mib",
     "buffer": "buffer buffers",
     "bandwidth": "bandwidth bandwidths gbps",
     "flop": "flop flops tflop tflops teraflops",
@@ -160,12 +174,108 @@ _STOP = """
 """
 STOP_WORDS = frozenset(_STOP.split())
 
-_WORD = re.compile(r"[a-z0-9@]+(?:'[a-z]+)?")
+# Words that only say how somebody asks, or of what in general; none changes which query is meant,
+# or only by an intent that names it.
+_SAID = """
+    able about above abs accelerate achieve achieved across action actions activation activations
+    activity actual actually add added adds again against ago alone along already also although
+    altogether always am amount amounts annotation annotations another apart apiece app application
+    appreciable approximately argument arguments around array arrays arrive asap aside async
+    asynchronous available average avg away axis back bad badly base based basically because become
+    becomes began begin behave behind being below besides best better between beyond biggest bill
+    block blocks both break breaks bring bus but bytes calculate call called caller calling calls
+    came cannot capacity case cases cause caused causes causing ceiling certain changed chart cheap
+    check checkpoint checkpoints chunk clock close clue clues cluster code cold come comes coming
+    common completed concern concerned concurrently condition consider consumed consumption contain
+    contains contribute contributes contribution copied copies copy copying corrupt corrupted count
+    counted counts cpu cpus create created critical cumulative curious current currently custom
+    damage damaged data date day dead decode decreased deep delivers describe described detail
+    detailed details detect detected determine deviation diagnose difference different directly
+    disappear disappeared distinct distributed distribution double down due earlier earliest easy
+    effect effective efficiency efficient efficiently either elapsed eliminate eliminated elsewhere
+    end ended ends enough entire entirely equal estimate eta eval evaluate evaluation even ever
+    every evidence exact exactly except exclude excludes excluding exclusive executable executables
+    execute executed executes execution executions exist existing exists expect expected experience
+    experiment explain explained explode extra fact factor fall falls far feel fell few figure
+    figures file fill fills find finish finished fit fits flash flight focus follow following found
+    free freed frequency frequent frequently full fully further fused fusion fusions gain general
+    generally gigabyte gone good got graph great group groups grow grows guess half halved hand
+    handle hang hangs happen happened happening happens hard headline headroom hear heaviest held
+    hello help hey hi hidden high higher highly hint hlo hog hogging hogs hold holds host hosts hour
+    hours hundred hurting hw idea ideal identical identify idled immediately imply important
+    inclusive increased indeed individual inference infinite infinitely init initial inside insight
+    insights inspect instance instances instant instantaneous instead interval investigate involve
+    involved isolate item items itself jax job jobs keep keeps kept know known lack lacking lacks
+    latest lazy lead leads leave leaves left less let level lie lies life like likely limit limiter
+    limiting limits line lines little live load local located location longer longest look looks
+    loop loops lose losing lost lot lots low made main make makes making many mark marked may maybe
+    mb mean meaning means measure measured mechanism median megabyte merge mesh message microsecond
+    millisecond mind minor minute minutes missing model models moment monitor more moreover mostly
+    move moved moves moving msec must name named names nanosecond nanoseconds near need needed needs
+    neither network never nice no nobody node nodes noise noisier non none nor normal normally
+    notable note notes nothing number numbers observe observed occupancy occupied occupies occupy
+    occur occurred occurs of off offending often oh ok okay old one ones only onto onwards oom open
+    operate optimal order ordered other others otherwise output outputs outside over overall
+    overhead overheads own p p50 p90 p95 p99 padding page paid parallel parallelism parameter
+    parameters particular past path pay paying pays pct peak peaks people per percent percentile
+    percentiles perform performance performed performing perhaps picture pipelined place places plan
+    planned planning point pointed portion possible possibly potential practice pre precedes
+    precisely present pretty prevent prevents prioritize priority probably produce produced program
+    programs proper properly python quantify question quickly quite ran rank ranked ranks rate rates
+    rather ratio ratios raw reach reached read reading reads ready real really reason reasons recent
+    recently record recorded refer regarding related relative relatively remain remaining remove
+    removed repeat repeated repeating repeats replica replicas report reported request required
+    respectively responsible rest result results return rid right room roughly round row rows
+    running runs same saturate saturated saturates saturating save saved saves saving says scale
+    scan scanned scans sec second seconds secs section see seem seems seen self sense separate
+    separately series serious serving set several shall shape shapes shard sharding shards should
+    shown shrink side sides significant significantly similar simple simply simultaneously since
+    single sit sits sitting size sizes sleep sleeping slow slowdown slower slowing slowness slows
+    small so soft solely someone something sometimes soon sort sorted source space sparsecore spec
+    specific specifically sped speeds spends stage stand standing start started starts startup state
+    statistics stay still stop stopped stops story stream string structure stuck stuff such sudden
+    suffer suffers sum sure surface sync synchronous system target task tell tells tend tensor
+    tensors terms theoretical thing things think thinking third though thread threads three thrice
+    through throughout throughput throughputs tie timeline today together told ton too tool top
+    topology total totals touch toward towards traced tracing track train training tree true truly
+    truncate truncated truncation turn twice two type under understand underutilized unique unit
+    units unless unlike unlimited until unused update updates upon urgent usec useful user uses
+    usual util utilize utilized value values vanish vanished various version versus very via view
+    visible vs waiting wall wallclock want wanted warm warmup waste wasted wastes wasting way ways
+    week weight weights well went whatever whether whichever while whole whose wide wire within
+    without wonder work worked working workload works world worse worth worthwhile would write wrong
+    xla yes yet yield zero
+"""
+_SAID_WORDS = frozenset(_SAID.split())
+
+NEGATIONS = frozenset(
+    ["not", "non", "neither", "excluding", "except", "exclude", "excludes", "besides", "outside"]
+)
+
+# What no profile holds, and where it stands.
+_BEYOND = {
+    "the training's own metrics, such as the run's charts in W&B": (
+        "loss losses accuracy perplexity lr convergence converging gradnorm epoch epochs metric "
+        "metrics reward learning hyperparameter hyperparameters"
+    ),
+    "the model's code or configuration": "author authored wrote flavor flavour architecture dtype",
+    "the machine's own monitoring": (
+        "power energy watts temperature thermal throttling throttled fan voltage"
+    ),
+    "the provider's bill": "price dollar dollars usd money euro euros budget",
+    "the logs of the input pipeline and the tokens of a batch": "token tokens tps",
+}
+BEYOND = {word: where for where, words in _BEYOND.items() for word in words.split()}
+
+_WORD = re.compile(r"(?:@|[^\W_])+(?:'[a-z]+)?")
+_NOT = re.compile(r"n['\u2019]t\b|\bcannot\b")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in order, lower-cased; "step_time" and "memory-bound" are two each."""
-    return [word.split("'", 1)[0] for word in _WORD.findall(text.lower().replace("\u2019", "'"))]
+    """The words of a text in order, lower-cased; "step_time" and "memory-bound" are two each, and
+    so is "isn't"."""
+    plain = _NOT.sub(" not", text.lower()).replace("\u2019", "'")
+    return [word.split("'", 1)[0] for word in _WORD.findall(plain)]
 
 
 def concept_of(word: str) -> str:
@@ -197,3 +307,18 @@ def _singular(word: str) -> str:
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         return word[:-1]
     return word
+
+
+def is_said(word: str) -> bool:
+    """Whether a word is understood: it has a meaning, or carries none."""
+    return is_known_word(word) or word in _SAID_WORDS or _singular(word) in _SAID_WORDS
+
+
+MEANINGFUL = frozenset((*_BY_WORD, *PASS_WORDS, *NUMBER_WORDS))
+
+
+@cache
+def vocabulary() -> tuple[str, ...]:
+    """The words that have a meaning, for what is mistyped; and those that only link."""
+    tables = (_BY_WORD, PASS_WORDS, NUMBER_WORDS, STOP_WORDS, _SAID_WORDS, BEYOND)
+    return tuple(sorted({word for table in tables for word in table}))

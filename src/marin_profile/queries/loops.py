@@ -5,7 +5,8 @@ from __future__ import annotations
 from marin_profile.base.units import Count, Microseconds, Ratio, Share
 from marin_profile.facts.device_time import basis_of, op_time, ratio
 from marin_profile.facts.rows import Row
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import ProfileSummary
 
 

@@ -14,7 +14,9 @@ from marin_profile.base.units import Bytes, Count, Share
 from marin_profile.events.scopes import SEPARATOR, split_path
 from marin_profile.facts.memory import fullest
 from marin_profile.facts.rows import Row
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
+from marin_profile.queries.names import fold_program
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import MemoryScope, ProfileSummary, ProgramMemory
 
 BASIS = "XLA's plan of each program"
@@ -141,23 +143,44 @@ def _answer_of_scope(
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
     in_use = [MemoryInUseRow.of(row) for row in summary.allocators]
     if not summary.memory:
-        if in_use and parameters.op is None:
+        if in_use and (parameters.scope, parameters.program, parameters.pass_) == (
+            None,
+            None,
+            None,
+        ):
             return listing(IN_USE, in_use, limit=parameters.limit)
         return CannotAnswer(
             "The summary holds no plans of programs' memory.",
             "Capture with HLO protos in an xplane file (enable_hlo_proto of "
             "jax.profiler.ProfileOptions, JAX's default), and summarize with this version.",
         )
-    first = fullest(summary.memory)
-    if parameters.op is not None:
-        return _answer_of_scope(first, parameters.op, parameters.limit)
+    plans = summary.memory
+    if parameters.program is not None:
+        wanted = fold_program(parameters.program)
+        plans = [row for row in plans if fold_program(row.module or "") == wanted]
+        if not plans:
+            return CannotAnswer(
+                f"The plan of {parameters.program} is not among those that the summary holds.",
+                "Ask how much memory is used: the programs there are candidates.",
+                tuple(dict.fromkeys(row.module for row in summary.memory if row.module))[:5],
+            )
+    first = fullest(plans)
+    if parameters.scope is not None:
+        return _answer_of_scope(first, parameters.scope, parameters.limit)
     of_first = {"program_id": first.program_id, "space": first.space}
+    scopes = [row for row in first.by_scope if parameters.pass_ in (None, row.pass_)]
+    buffers = [row for row in first.buffers if parameters.pass_ in (None, row.pass_)]
+    if parameters.pass_ is not None and not scopes and not buffers:
+        return CannotAnswer(
+            f"Nothing at the peak is listed as of the {parameters.pass_} pass.",
+            "Ask how much memory is used, and by what.",
+        )
     return listing(
         f"{BASIS}; {IN_USE}" if in_use else BASIS,
         in_use,
-        [MemoryRow.of(row) for row in summary.memory],
-        [MemoryScopeRow.of(row, **of_first) for row in first.by_scope],
-        [MemoryBufferRow.of(row, **of_first) for row in first.buffers],
+        [MemoryRow.of(row) for row in plans],
+        [MemoryScopeRow.of(row, **of_first) for row in scopes],
+        [MemoryBufferRow.of(row, **of_first) for row in buffers],
         limit=parameters.limit,
     )
 
@@ -168,7 +191,7 @@ QUERY = Query(
     example="How much HBM is used at the peak, and by what?",
     run=run,
     rows=(MemoryInUseRow, MemoryRow, MemoryScopeRow, MemoryBufferRow, MemoryOfScope),
-    parameters=("limit", "op"),
+    parameters=("limit", "program", "scope", "pass"),
     intents=(
         intent(
             12,
@@ -176,6 +199,8 @@ QUERY = Query(
             unless=("bound", "bandwidth", "flop", "time", "transfer", "@kind", "bottleneck"),
         ),
         intent(9, "buffer|padding|oom|headroom"),
-        intent(12, "@op", "free|freed", unless=("if", "communication", "@kind")),
+        intent(
+            13, "@op|@scope|@program|@family", "free|freed", unless=("if", "communication", "@kind")
+        ),
     ),
 )

@@ -10,14 +10,24 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from marin_profile.facts.rows import Row, units_of
+from marin_profile.queries.parameters import DECLARED, LEAST, Parameters
 from marin_profile.schema import ProfileSummary
 
 DEFAULT_LIMIT = 10
+
+R = TypeVar("R")
+
+# What else may be asked of a named thing than its time.
+SUBJECTS = (
+    *("op", "gap", "context", "memory", "if", "bound", "before", "free", "compile", "launch"),
+    *("donate", "transfer", "wait", "expose", "overlap", "hide", "byte", "roofline", "without"),
+    *("loop", "straggler", "late", "attribution", "flop", "mfu", "buffer", "bandwidth", "compare"),
+)
 
 
 @dataclass(frozen=True)
@@ -37,21 +47,6 @@ class CannotAnswer:
     reason: str
     what_would_help: str
     candidates: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """What a question asks with. `op` is the text as asked: each query looks it up itself;
-    `device`: the number in its name; `gaps`: whether it asks what if there were no gaps."""
-
-    limit: int | None = None
-    op: str | None = None
-    kind: str | None = None
-    family: str | None = None
-    pass_: str | None = None
-    window: str | None = None
-    device: int | None = None
-    gaps: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,8 @@ def intent(score: int, *needs: str, unless: Sequence[str] = ()) -> Intent:
 
 @dataclass(frozen=True)
 class Query:
-    """One question that a summary can be asked; `name` is the answer's `query_type`."""
+    """One question that a summary can be asked; `name` is the answer's `query_type`. `parameters`:
+    those of `DECLARED` that it takes; `gives`: per what it can be asked, and the fields of that."""
 
     name: str
     description: str
@@ -90,18 +86,16 @@ class Query:
     intents: tuple[Intent, ...]
     rows: tuple[type[Row], ...] = ()
     parameters: tuple[str, ...] = ()
+    gives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def ask(self, summary: ProfileSummary, parameters: Parameters) -> dict[str, Any]:
         """The answer in its one shape."""
         answer = self.run(summary, parameters)
+        fields = self.gives.get(parameters.per or "", ())
+        if isinstance(answer, Answer) and parameters.per is not None:
+            answer = self._per(answer, parameters.per, fields)
         if isinstance(answer, CannotAnswer):
-            refusal: dict[str, Any] = {
-                "reason": answer.reason,
-                "what_would_help": answer.what_would_help,
-            }
-            if answer.candidates:
-                refusal["candidates"] = list(answer.candidates)
-            return {"query_type": self.name, "cannot_answer": refusal}
+            return refused(self.name, answer)
         shaped: dict[str, Any] = {
             "query_type": self.name,
             "basis": answer.basis,
@@ -111,17 +105,47 @@ class Query:
             "total_matched": answer.total_matched,
             "truncated": len(answer.results) < answer.total_matched,
         }
+        if parameters.per is not None:
+            known = [name for name in fields if _is_known(answer.results, name)]
+            shaped["per"] = {"unit": parameters.per, "fields": known}
         if answer.note:
             shaped["note"] = answer.note
         return shaped
+
+    def _per(self, answer: Answer, unit: str, fields: Sequence[str]) -> Answer | CannotAnswer:
+        """The answer, if it holds what was asked for in the unit that was asked for."""
+        if answer.results and not any(_is_known(answer.results, name) for name in fields):
+            return CannotAnswer(
+                f"{self.name} is not known per {unit}"
+                + (" in this capture." if fields else f"; it is per {', '.join(self.gives)}."),
+                "Ask without the unit: the answer then says what its figures cover.",
+            )
+        return answer
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "description": self.description,
             "example": self.example,
-            "parameters": list(self.parameters),
+            "parameters": [DECLARED[name].to_dict() for name in self.parameters],
         }
+
+
+def _is_known(rows: Sequence[Row], name: str) -> bool:
+    return any(getattr(row, name, None) not in (None, []) for row in rows)
+
+
+def refused(name: str | None, why: CannotAnswer) -> dict[str, Any]:
+    """A refusal in its one shape."""
+    refusal: dict[str, Any] = {"reason": why.reason, "what_would_help": why.what_would_help}
+    if why.candidates:
+        refusal["candidates"] = list(why.candidates)
+    return {"query_type": name, "cannot_answer": refusal}
+
+
+def in_order(rows: Sequence[R], order: str | None) -> list[R]:
+    """Rows whose largest stand first, as asked for."""
+    return list(reversed(rows)) if order == LEAST else list(rows)
 
 
 def listing(

@@ -7,7 +7,8 @@ from dataclasses import field
 from marin_profile.base.units import Microseconds, Share
 from marin_profile.facts.device_time import NOT_STATED, headline_window
 from marin_profile.facts.rows import Row
-from marin_profile.queries.model import Answer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, Query, intent, listing
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import ProfileSummary
 
 CUT = "The capture is cut or damaged: take a whole one before acting on this."

@@ -10,8 +10,9 @@ from marin_profile.queries.gap_before import (
     context_rows,
     gap_rows,
 )
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import SUBJECTS, Answer, CannotAnswer, Query, intent, listing
 from marin_profile.queries.names import find_op, known_ops, no_such_op
+from marin_profile.queries.parameters import Parameters
 from marin_profile.queries.regions import RegionRow, region_rows
 from marin_profile.queries.top_ops import OpRow, by_time, group_row, hot_op_row
 from marin_profile.schema import ProfileSummary
@@ -78,7 +79,12 @@ QUERY = Query(
     intents=(
         intent(12, "context", "@op|op|gap"),
         intent(9, "gap", "region", unless=("before",)),
-        intent(8, "@op", "where|region|about|explain|tell|come|what|why|long|much|time|source"),
+        intent(
+            10,
+            "@op",
+            "where|region|about|explain|tell|come|what|why|long|much|time|source",
+            unless=tuple(word for word in SUBJECTS if word != "op"),
+        ),
         intent(8, "context"),
         intent(4, "@op"),
     ),

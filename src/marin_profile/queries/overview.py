@@ -22,7 +22,8 @@ from marin_profile.facts.step_time import (
     typical_and_mean,
     why_they_differ,
 )
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import ProfileSummary
 
 
@@ -113,12 +114,16 @@ QUERY = Query(
     example="Where does my step time go?",
     run=run,
     rows=(OverviewRow, OutlierCost, DeviceTime, Part),
+    gives={"step": ("step_median", "step_mean")},
     intents=(
         intent(12, "where", "time|step", "spend", unless=("@op",)),
         intent(11, "time|step", "breakdown", unless=("device", "region", "communication")),
         intent(10, "what", "time|step", "spend", unless=("@op", "op")),
         intent(11, "what", "dominate", "time|step", unless=("@op", "op")),
         intent(9, "overview|summarize|headline"),
+        intent(
+            10, "why", "my|our|the", "step", "top|slower", unless=("op", "@op", "some", "outlier")
+        ),
         intent(8, "bottleneck", unless=("communication", "collective", "memory")),
         intent(6, "what", "time", "take", unless=("op",)),
         intent(6, "why", "top", unless=("op", "@op", "@kind", "region", "collective")),

@@ -8,10 +8,10 @@ from __future__ import annotations
 from marin_profile.base.units import Count, Microseconds, Share
 from marin_profile.facts.device_time import basis_of, op_time, ratio
 from marin_profile.facts.rows import Row
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, in_order, intent, listing
+from marin_profile.queries.parameters import Parameters
+from marin_profile.queries.time_of import UNKNOWN_PASS, no_such_pass
 from marin_profile.schema import ProfileSummary
-
-UNKNOWN_PASS = "unknown"
 
 
 class PassRow(Row, frozen=True, kw_only=True):
@@ -24,10 +24,7 @@ class PassRow(Row, frozen=True, kw_only=True):
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
     if not any(group.pass_ for group in summary.op_groups):
-        return CannotAnswer(
-            "No op of the summary carries its pass.",
-            "Summarize an xplane.pb that holds the HLO protos: their op names show the pass.",
-        )
+        return no_such_pass(parameters.pass_ or "", [])
     whole = op_time(summary)
     rows = []
     for name in sorted({group.pass_ or UNKNOWN_PASS for group in summary.op_groups}):
@@ -45,8 +42,14 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
                 per_step_duration=sum(per_step) if per_step else None,
             )
         )
+    if parameters.pass_ is not None and not rows:
+        return no_such_pass(
+            parameters.pass_, sorted({one.pass_ for one in summary.op_groups if one.pass_})
+        )
     rows.sort(key=lambda row: (-row.exclusive_duration, row.pass_))
-    return listing(basis_of(summary, "op_groups"), rows, limit=parameters.limit)
+    return listing(
+        basis_of(summary, "op_groups"), in_order(rows, parameters.order), limit=parameters.limit
+    )
 
 
 QUERY = Query(
@@ -55,7 +58,8 @@ QUERY = Query(
     example="How much time does the backward pass take?",
     run=run,
     rows=(PassRow,),
-    parameters=("limit", "pass"),
+    parameters=("limit", "pass", "order"),
+    gives={"step": ("per_step_duration",)},
     intents=(
         intent(10, "pass", "@pass|time|share|what|which|top|breakdown", unless=("op", "region")),
         intent(10, "@pass", "time|take|share|long|much|spend|cost", unless=("op", "region")),

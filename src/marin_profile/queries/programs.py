@@ -10,8 +10,17 @@ from __future__ import annotations
 from marin_profile.base.units import Count, Devices, Microseconds, Ratio, Share
 from marin_profile.facts.device_time import basis_of
 from marin_profile.facts.rows import Row
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
-from marin_profile.queries.names import find_name
+from marin_profile.queries.model import (
+    SUBJECTS,
+    Answer,
+    CannotAnswer,
+    Query,
+    in_order,
+    intent,
+    listing,
+)
+from marin_profile.queries.names import fold_program
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import ProfileSummary, Program
 
 
@@ -22,7 +31,7 @@ class TopOp(Row, frozen=True, kw_only=True):
 
 
 class ProgramRow(Row, frozen=True, kw_only=True):
-    """`call_*`: of one execution on one device."""
+    """`call_*`: of one execution on one device; `per_step_duration`: of all calls in a step."""
 
     name: str
     program_id: str | None = None
@@ -40,6 +49,7 @@ class ProgramRow(Row, frozen=True, kw_only=True):
     period: Microseconds | None = None
     calls_per_step: Ratio | None = None
     share_of_steps: Share | None = None
+    per_step_duration: Microseconds | None = None
     top_ops: list[TopOp]
 
 
@@ -56,6 +66,9 @@ def _row(program: Program) -> ProgramRow:
         program,
         call_median=call.median if call else None,
         call_mean=call.mean if call else None,
+        per_step_duration=program.calls_per_step * call.mean
+        if call and call.mean is not None and program.calls_per_step is not None
+        else None,
         top_ops=[TopOp.of(op) for op in program.top_ops[:MOST_OPS]],
     )
 
@@ -67,16 +80,22 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             "No op of this summary names the program that it belongs to.",
             "Summarize the profile again with this version, from the xplane file.",
         )
-    if parameters.op is not None:
-        match = find_name(parameters.op, [row.name for row in rows])
-        if match.name is None:
+    if parameters.program is not None:
+        wanted = fold_program(parameters.program)
+        known = tuple(dict.fromkeys(row.name for row in rows))
+        rows = [row for row in rows if fold_program(row.name) == wanted]
+        if not rows:
             return CannotAnswer(
-                f"'{parameters.op}' names no one program of this summary.",
+                f"{parameters.program} was compiled or launched; none of its ops is seen to run.",
                 "Ask with a program's name as the answer of programs gives it.",
-                match.candidates or tuple(row.name for row in rows[:5]),
+                known[:5],
             )
-        rows = [row for row in rows if row.name == match.name]
-    return listing(basis_of(summary, "programs"), rows, limit=parameters.limit, default_limit=5)
+    return listing(
+        basis_of(summary, "programs"),
+        in_order(rows, parameters.order),
+        limit=parameters.limit,
+        default_limit=5,
+    )
 
 
 QUERY = Query(
@@ -85,9 +104,14 @@ QUERY = Query(
     example="Which programs ran, and how often?",
     run=run,
     rows=(ProgramRow, TopOp),
-    parameters=("limit", "op"),
+    parameters=("limit", "program", "order"),
+    gives={"step": ("per_step_duration", "calls_per_step"), "call": ("call_median", "call_mean")},
     intents=(
-        intent(10, "program|executable", "@op", unless=("gap", "context", "before")),
+        intent(
+            12,
+            "@program",
+            unless=SUBJECTS,
+        ),
         intent(10, "program|executable", "call|called|execution"),
         intent(10, "call|called|execution", "many|often|time", unless=("launch", "gap")),
         intent(

@@ -1,266 +1,178 @@
-"""A question in words -> the query it asks for and its parameters.
+"""A question in words -> the query it asks for and its parameters, or why there is none.
 
 Contract
 * Deterministic: the same question and summary give the same query. Every query brings its own
   intents; the highest score wins, the registry's order breaks ties.
-* Whole words only. Names of ops, kinds, families, passes and numbers are recognised first and
-  stand in the word list as "@op", "@kind" ("@collective"), "@family", "@pass".
-* A question that no intent fits has no route: `nearest_first` tells what it may mean.
+* A query is asked only with everything that narrows the question (`narrows`, named things): where
+  the likeliest takes it not, `time_of` adds up time by whatever is named, else the question is
+  refused. So is one with a word or a name that is not known.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from marin_profile.base.errors import UsageError
-from marin_profile.events.classify import COMPUTE
-from marin_profile.queries.kinds import COMMUNICATION, TRANSFER, find_kinds, is_of_kind
-from marin_profile.queries.lexicon import (
-    NUMBER_WORDS,
-    PASS_WORDS,
-    STOP_WORDS,
-    concept_of,
-    is_known_word,
-    words_of,
-)
-from marin_profile.queries.model import Parameters, Query
-from marin_profile.queries.names import known_ops
-from marin_profile.schema import CAPTURE, ProfileSummary
+from marin_profile.queries.lexicon import BEYOND, STOP_WORDS, concept_of, words_of
+from marin_profile.queries.model import CannotAnswer, Query
+from marin_profile.queries.names import THINGS, no_such
+from marin_profile.queries.parameters import DECLARED, Parameters
+from marin_profile.queries.question import Mention, Question, take_apart
+from marin_profile.schema import ProfileSummary
 
-OP = " @op "
-
-_QUOTED = re.compile(
-    r"```(.+?)```|``(.+?)``|`([^`]+)`|\"([^\"]+)\"|“([^”]+)”|(?<!\w)'([^']+)'(?!\w)", re.DOTALL
+MOST_WORDS, MOST_OF_WORD = 3, 24
+# It adds up the time of whatever the parameters name.
+TIME_OF = "time_of"
+_ABOUT_TIME = frozenset(
+    {"time", "take", "long", "share", "much", "cost", "spend", "overhead", "duration", "total"}
 )
-# A token that looks like an op's name: numbered ("copy.1"), joined ("add_fusion") or "%name".
-_OP_LIKE = re.compile(
-    r"(?<![\w.\-/])(%[\w.\-]+|[A-Za-z][\w\-]*(?:\.[\w\-]+)*\.\d+|\w*[A-Za-z]_\w+)"
-)
-_POINTED_AT = re.compile(
-    r"\b(?P<where>before|preceding|named|called|context\s+(?:for|of)|op|kernel|about|of|for)\s+"
-    r"(?:(?:the|a|an|each|every|any|all|op|ops|operation|kernel|instruction)\s+)*"
-    r"(?P<name>[A-Za-z][\w\-]*)",
-    re.IGNORECASE,
-)
-# Where whatever follows is meant as a name; elsewhere it must be one that is known.
-_STRONG = re.compile(r"before|preceding|named|called|context", re.IGNORECASE)
-_COUNTED = frozenset(
-    {"op", "collective", "gap", "region", "step", "device", "family", "suggest", "kind"}
-    | {"hotspot", "context", "pass", "problem", "@kind", "@collective"}
-)
-_NOT_COUNTED_AFTER = frozenset({"step", "device", "host", "layer", "region", "p", "last"})
-_QUALIFIERS = frozenset(
-    {"top", "dominate", "communication", "compute", "transfer", "collective", "@pass", "@kind"}
-    | {"@collective", "most", "of", "the", "first", "idle", "exposed"}
-)
+_LISTED = frozenset({"op", "step", "region", "program", "device", "family"})
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question taken apart."""
+class Route:
+    """The query and what it is asked with, once for each thing that is named; or a refusal."""
 
-    concepts: frozenset[str]
-    parameters: Parameters
+    query: Query | None
+    parameters: tuple[Parameters, ...] = ()
+    refusal: CannotAnswer | None = None
+    asked: Question | None = None
 
 
-def route(
-    summary: ProfileSummary, question: str, queries: Sequence[Query]
-) -> tuple[Query, Parameters] | None:
-    """The query that the question asks for; None if none fits."""
+def route(summary: ProfileSummary, question: str, queries: Sequence[Query]) -> Route:
+    """The query that the question asks for."""
     direct = "_".join(words_of(question))
     for query in queries:
         if direct == query.name:
-            return query, Parameters()
+            return Route(query, (Parameters(),))
     asked = take_apart(summary, question)
+    ranked = _ranked(asked, queries)
+    if asked.unknown:
+        return Route(None, refusal=_unknown(asked.unknown), asked=asked)
+    if asked.refused is not None and ranked:
+        return Route(None, refusal=_negated(asked.refused), asked=asked)
+    best = ranked[0][1] if ranked else None
+    missing = asked.missing
+    if missing is not None and not _looks_up(best, missing):
+        refusal = no_such(missing.text, missing.found, *_what(missing))
+        return Route(best, refusal=refusal, asked=asked)
+    if best is None:
+        return Route(None, asked=asked)
+    taker = _taker(asked, ranked, queries)
+    if taker is None and asked.parameters.without:
+        return Route(best, refusal=_negated(_named(asked)), asked=asked)
+    if taker is None:
+        return Route(best, refusal=_cannot_narrow(best, asked, queries), asked=asked)
+    return Route(taker, _given(asked, taker), asked=asked)
+
+
+def _ranked(asked: Question, queries: Sequence[Query]) -> list[tuple[int, Query]]:
     scores = [
-        max((one.score for one in query.intents if one.matches(asked.concepts)), default=0)
+        (max((one.score for one in query.intents if one.matches(asked.concepts)), default=0), query)
         for query in queries
     ]
-    best = max(scores, default=0)
-    if best == 0:
-        return None
-    return queries[scores.index(best)], asked.parameters
+    return sorted((one for one in scores if one[0]), key=lambda one: -one[0])
 
 
-def take_apart(summary: ProfileSummary, question: str) -> Question:
-    """The concepts and the parameters of a question."""
-    text, op = _take_op(question, known_ops(summary))
-    text, kinds = find_kinds(text)
-    if op is None:
-        text, op = _take_pointed_at(text, summary)
-    for kind in kinds:
-        text = text.replace(
-            kind, " @collective @kind " if is_of_kind(kind, COMMUNICATION) else " @kind "
+def _looks_up(query: Query | None, missing: Mention) -> bool:
+    """Ops of an ambiguous name are told apart by queries that know what they list."""
+    return query is not None and "op" in query.parameters and missing.found.are_ops
+
+
+def _what(missing: Mention) -> tuple[str, ...]:
+    return (missing.kind,) if missing.kind else ()
+
+
+def _taker(
+    asked: Question, ranked: Sequence[tuple[int, Query]], queries: Sequence[Query]
+) -> Query | None:
+    """The likeliest query that takes everything that narrows the question."""
+    likeliest = [query for score, query in ranked if score == ranked[0][0]]
+    fits = next((query for query in likeliest if _takes(query, asked)), None)
+    if fits is not None:
+        return fits
+    lists = asked.concepts & _LISTED and asked.parameters.without
+    if asked.concepts & _ABOUT_TIME and not lists:
+        return next(
+            (query for query in queries if query.name == TIME_OF and _takes(query, asked)), None
         )
-    words = words_of(text)
-    concepts = [PASS_WORDS[word] if word in PASS_WORDS else concept_of(word) for word in words]
-    passes = {PASS_WORDS[word] for word in words if word in PASS_WORDS}
-    tokens = ["@pass" if concept in PASS_WORDS.values() else concept for concept in concepts]
-    family = _family(summary, words)
-    found = frozenset(tokens) | (frozenset({"@family"}) if family else frozenset())
-    return Question(
-        found,
-        Parameters(
-            limit=_limit(words, tokens),
-            op=op,
-            kind=_only(set(kinds)) if kinds else _kind_group(tokens),
-            family=family,
-            pass_=_only(passes),
-            window=CAPTURE if {"whole", "entire", "full"} & found else None,
-            device=_device(words, tokens),
-            gaps=bool({"gap", "idle"} & found and {"if", "without"} & found),
-        ),
-    )
-
-
-def with_limit(parameters: Parameters, top_k: int | None) -> Parameters:
-    """`top_k` caps what the question itself asks for."""
-    if top_k is None:
-        return parameters
-    limit = top_k if parameters.limit is None else min(parameters.limit, top_k)
-    return replace(parameters, limit=limit)
-
-
-def _take_op(question: str, known: frozenset[str]) -> tuple[str, str | None]:
-    """The op that a question names without doubt, and the question with "@op" in its place.
-
-    In this order: a quoted name, a known name standing in the text, a token that looks like one.
-    """
-    for quoted in _QUOTED.finditer(question):
-        name = next(group for group in quoted.groups() if group is not None).strip()
-        if name in known or not _is_plain(name):
-            return question[: quoted.start()] + OP + question[quoted.end() :], name
-    standing = [
-        (at, -len(name), name)
-        for name in known
-        if _is_op_like(name) and (at := _position(name, question)) is not None
-    ]
-    if standing:
-        at, _, name = min(standing)
-        return question[:at] + OP + question[at + len(name) :], name
-    like = next(
-        (match for match in _OP_LIKE.finditer(question) if not _is_plain(match.group())), None
-    )
-    if like:
-        return question[: like.start()] + OP + question[like.end() :], like.group()
-    return question, None
-
-
-def _is_op_like(name: str) -> bool:
-    """Names of letters alone ("copy", "all-reduce") need pointing at: they are words as well."""
-    return any(character in "._%0123456789(<" for character in name) and len(name) > 2
-
-
-def _is_plain(token: str) -> bool:
-    """Whether a quoted or joined name is mere words ("step_time")."""
-    parts = words_of(token.replace("_", " "))
-    return bool(parts) and all(is_known_word(part) for part in parts)
-
-
-def _position(name: str, text: str) -> int | None:
-    """Where a name stands in a text, not as a part of a longer one."""
-    at = text.find(name)
-    while at >= 0:
-        end = at + len(name)
-        before, after = text[at - 1 : at], text[end : end + 2]
-        joins_before = before.isalnum() or before in ("_", ".", "-")
-        joins_after = after[:1].isalnum() or after[:1] in ("_", "-")
-        joins_after = joins_after or (after[:1] == "." and after[1:].isalnum())
-        if not (before and joins_before) and not (after and joins_after):
-            return at
-        at = text.find(name, at + 1)
     return None
 
 
-def _take_pointed_at(text: str, summary: ProfileSummary) -> tuple[str, str | None]:
-    """The op that a question points at: "gap before X", "context for X", "op X"."""
-    known = {name.casefold() for name in known_ops(summary)}
-    for match in _POINTED_AT.finditer(text):
-        name = match.group("name").rstrip("-")
-        if name.casefold() in STOP_WORDS:
-            continue
-        is_strong = _STRONG.match(match.group("where")) is not None
-        is_name = name.casefold() in known and not is_known_word(name.casefold())
-        means_words = is_known_word(name.casefold()) and name.casefold() not in known
-        if (is_strong and not means_words) or is_name:
-            return text[: match.start("name")] + OP + text[match.end("name") :], name
-    return text, None
+def _takes(query: Query, asked: Question) -> bool:
+    if not asked.narrows <= set(query.parameters):
+        return False
+    return all(_ways(query, one) for one in asked.mentions)
 
 
-def _only(names: set[str]) -> str | None:
-    """The one name to look at; a question that names several compares them."""
-    return next(iter(names)) if len(names) == 1 else None
+def _ways(query: Query, mention: Mention) -> list[tuple[str, str]]:
+    """How a query can be given what is named."""
+    kinds = dict(mention.found.kinds) or {"op": mention.text}
+    if mention.kind in kinds:
+        kinds = {mention.kind: kinds[mention.kind]}
+    return [(kind, kinds[kind]) for kind in THINGS if kind in kinds and kind in query.parameters]
 
 
-def _kind_group(tokens: Sequence[str]) -> str | None:
-    if "communication" in tokens or "collective" in tokens:
-        return COMMUNICATION
-    if "transfer" in tokens:
-        return TRANSFER
-    return COMPUTE if "compute" in tokens else None
+def _given(asked: Question, query: Query) -> tuple[Parameters, ...]:
+    """The parameters that the query takes, once for each thing that is named."""
+    taken = set(query.parameters)
+    bare = dict.fromkeys(THINGS)
+    if "kind" not in taken or (asked.mentions and "kind" not in asked.narrows):
+        bare["kind"] = None
+    base = replace(asked.parameters, **bare)  # type: ignore[arg-type]
+    if not query.gives:
+        base = replace(base, per=None)
+    if asked.parameters.family is not None and not asked.mentions and "family" in taken:
+        base = replace(base, family=asked.parameters.family)
+    ways = [_ways(query, one)[0] for one in asked.mentions]
+    kinds = [kind for kind, _ in ways]
+    if len(set(kinds)) == len(kinds):
+        return (replace(base, **dict(ways)),)  # type: ignore[arg-type]
+    return tuple(dict.fromkeys(replace(base, **{kind: name}) for kind, name in ways))  # type: ignore[arg-type]
 
 
-def _family(summary: ProfileSummary, words: Sequence[str]) -> str | None:
-    """The family of the summary whose name the question holds; the longest one."""
-    said = {_american(concept_of(word)) for word in words}
-    names = sorted(
-        (one.family for one in summary.semantic_families), key=lambda name: (-len(name), name)
-    )
-    return next(
-        (
-            name
-            for name in names
-            if (parts := words_of(name.replace("_", " ")))
-            and {_american(concept_of(part)) for part in parts} <= said
-        ),
-        None,
-    )
-
-
-def _american(word: str) -> str:
-    return word.replace("isation", "ization")
-
-
-def _device(words: Sequence[str], tokens: Sequence[str]) -> int | None:
-    """The number behind a device: "gpu 3", "/device:TPU:3"."""
-    return next(
-        (
-            int(words[at + 1])
-            for at, token in enumerate(tokens[:-1])
-            if token == "device" and words[at + 1].isdigit()
-        ),
-        None,
+def _unknown(words: Sequence[str]) -> CannotAnswer:
+    beyond = [word for word in words if word in BEYOND]
+    said = ", ".join(f"'{word[:MOST_OF_WORD]}'" for word in words[:MOST_WORDS])
+    if beyond:
+        return CannotAnswer(
+            f"A profile does not hold what {said} asks for.",
+            f"That stands in {BEYOND[beyond[0]]}.",
+        )
+    return CannotAnswer(
+        f"Nothing in the capture is called {said}, and no query knows the word.",
+        "Ask with other words, with a name as the answers of top_ops, hierarchical_regions or "
+        "programs give it, or one of the candidates.",
     )
 
 
-def _limit(words: Sequence[str], tokens: Sequence[str]) -> int | None:
-    """The number of rows asked for: "top 5", "five slowest ops", "first 3 gaps"."""
-    for at, word in enumerate(words):
-        number = NUMBER_WORDS.get(word) or (int(word) if word.isdigit() else None)
-        if number is None:
-            continue
-        before = tokens[at - 1] if at else ""
-        if words[at - 1 : at] in (["top"], ["first"]) or (
-            before not in _NOT_COUNTED_AFTER and _is_counted(tokens[at + 1 :])
-        ):
-            if number < 1:
-                raise UsageError("The question asks for no row; ask for at least one.")
-            return number
-    return None
+def _named(asked: Question) -> str:
+    """What an answer would be without."""
+    given = asked.parameters
+    named = asked.mentions[0].text if asked.mentions else None
+    return named or given.kind or given.pass_ or given.family or "that"
 
 
-def _is_counted(following: Sequence[str]) -> bool:
-    """Whether a number counts what follows: qualifiers, then something that answers list."""
-    if following[:1] in (["device"], ["step"]):
-        return False  # "on 8 devices" names the setting
-    for token in following:
-        if token in _COUNTED:
-            return True
-        if token not in _QUALIFIERS:
-            return False
-    return False
+def _negated(word: str) -> CannotAnswer:
+    return CannotAnswer(
+        f"The question asks for what is not '{word.lstrip('@')}', and no query tells that.",
+        "Ask for all of them, or for the time without communication, compute, transfers, a pass, a "
+        "kind, a scope or a family.",
+    )
+
+
+def _cannot_narrow(query: Query, asked: Question, queries: Sequence[Query]) -> CannotAnswer:
+    given = asked.parameters.given()
+    lacking = [
+        f"{name} {given[name]}" if DECLARED[name].kind != "flag" else "all the rest"
+        for name in sorted(asked.narrows - set(query.parameters))
+    ] + [f"'{one.text}'" for one in asked.mentions if not _ways(query, one)]
+    others = [other.name for other in queries if _takes(other, asked) and other is not query]
+    return CannotAnswer(
+        f"{query.name} is not known for {', '.join(lacking)} alone.",
+        f"Ask for it as a whole; these can be asked for {', '.join(lacking)}: "
+        f"{', '.join(others) or 'none'}.",
+    )
 
 
 def nearest_first(summary: ProfileSummary, question: str, queries: Sequence[Query]) -> list[Query]:

@@ -6,7 +6,9 @@ over devices), the critical path the latest end minus the earliest start over de
 
 from __future__ import annotations
 
-from marin_profile.base.units import Count, Microseconds, Share, Steps
+from statistics import mean, median
+
+from marin_profile.base.units import Count, Microseconds, Share, Steps, StepsPerSecond
 from marin_profile.facts.rows import Row
 from marin_profile.facts.step_time import (
     OutlierCost,
@@ -16,7 +18,9 @@ from marin_profile.facts.step_time import (
     typical_and_mean,
     why_they_differ,
 )
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
+from marin_profile.queries.parameters import LEAST, Parameters
+from marin_profile.queries.settle import step_number
 from marin_profile.schema import STEADY, DurationStats, ProfileSummary, Step
 
 NO_STEPS = CannotAnswer(
@@ -35,6 +39,8 @@ class Stats(Row, frozen=True, kw_only=True):
 
 
 class StepsRow(Row, frozen=True, kw_only=True, tag_field="record", tag="steps"):
+    """`gap_*`: between kept steps, the period less the duration."""
+
     source: str | None = None
     annotation: str | None = None
     linked: bool | None = None
@@ -42,9 +48,12 @@ class StepsRow(Row, frozen=True, kw_only=True, tag_field="record", tag="steps"):
     kept_steps: Count
     warmup_steps_ignored: Count
     length: StepLength | None = None
+    steps_per_second: StepsPerSecond | None = None
     period: Stats | None = None
     duration: Stats | None = None
     critical_path: Stats | None = None
+    gap_median: Microseconds | None = None
+    gap_mean: Microseconds | None = None
 
 
 class StepClassRow(Row, frozen=True, kw_only=True, tag_field="record", tag="step_class"):
@@ -67,6 +76,17 @@ class OutlierRow(Row, frozen=True, kw_only=True, tag_field="record", tag="outlie
     cause_duration: Microseconds | None = None
 
 
+class StepLedgerRow(Row, frozen=True, kw_only=True):
+    """Device time in the step, over all devices."""
+
+    window_duration: Microseconds
+    compute_duration: Microseconds
+    exposed_communication_duration: Microseconds
+    exposed_transfer_duration: Microseconds
+    unattributed_duration: Microseconds
+    idle_duration: Microseconds
+
+
 class StepRow(Row, frozen=True, kw_only=True, tag_field="record", tag="step"):
     index: int
     step_num: int | None = None
@@ -76,6 +96,7 @@ class StepRow(Row, frozen=True, kw_only=True, tag_field="record", tag="step"):
     duration_of_step: Microseconds | None = None
     critical_path_of_step: Microseconds | None = None
     step_class: str | None = None
+    ledger: StepLedgerRow | None = None
 
 
 def _stats(stats: DurationStats | None) -> Stats | None:
@@ -94,14 +115,22 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     total = max(step_time.all_steps.count, len(step_time.steps))
     if not total:
         return NO_STEPS
+    gaps = [
+        step.period - step.duration
+        for step in step_time.steps
+        if step.kept and step.period is not None and step.duration is not None
+    ]
     overall = StepsRow.of(
         step_time,
         steps=total,
         kept_steps=kept_steps(summary),
         length=typical_and_mean(summary),
+        steps_per_second=1e6 / step_time.mean_period if step_time.mean_period else None,
         period=_stats(step_time.period),
         duration=_stats(step_time.steady_state_steps),
         critical_path=_stats(step_time.critical_path),
+        gap_median=median(gaps) if gaps else None,
+        gap_mean=mean(gaps) if gaps else None,
     )
     classes = [
         StepClassRow.of(
@@ -118,13 +147,32 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             period_of_step=step.period,
             duration_of_step=step.duration,
             critical_path_of_step=step.critical_path,
+            ledger=StepLedgerRow.of(step.ledger)
+            if step.ledger and parameters.step is not None
+            else None,
         )
         for step in sorted(step_time.steps, key=_slowest_first)
+        if parameters.step in (None, step_number(step))
     ]
+    if parameters.order == LEAST:
+        steps = [row for row in reversed(steps) if row.kept] + [
+            row for row in steps if not row.kept
+        ]
+        return listing(
+            STEADY, steps, limit=parameters.limit, note="The shortest first; dropped steps last."
+        )
     outliers = [
         OutlierRow.of(one, period_of_step=one.period)
         for one in sorted(step_time.outliers, key=lambda one: (-one.excess, one.index))
     ]
+    if parameters.step is not None:
+        numbers = {row.index for row in steps}
+        return listing(
+            STEADY,
+            steps,
+            [one for one in outliers if one.index in numbers],
+            limit=parameters.limit,
+        )
     return listing(
         STEADY,
         [overall],
@@ -144,6 +192,19 @@ def _note(summary: ProfileSummary, kept: int) -> str | None:
     return f"The mean differs from the typical step: {why}." if why else None
 
 
+_OF_STEPS_PARTS = (
+    "next",
+    "op",
+    "region",
+    "memory",
+    "family",
+    "collective",
+    "@kind",
+    "program",
+    "transfer",
+)
+
+
 QUERY = Query(
     name="step_time",
     description=(
@@ -152,16 +213,38 @@ QUERY = Query(
     ),
     example="How long does a step take?",
     run=run,
-    rows=(StepsRow, StepLength, Stats, StepClassRow, OutlierCost, OutlierRow, StepRow),
-    parameters=("limit",),
+    rows=(
+        StepsRow,
+        StepLength,
+        Stats,
+        StepClassRow,
+        OutlierCost,
+        OutlierRow,
+        StepRow,
+        StepLedgerRow,
+    ),
+    parameters=("limit", "step", "order"),
+    gives={
+        "step": ("period", "duration", "length", "period_of_step"),
+        "second": ("steps_per_second",),
+    },
     intents=(
         intent(
-            9, "step", "time|long|period|fast|top|many|count|median|vary|kind|second|take|slower"
+            9,
+            "step",
+            "time|long|period|fast|top|many|count|median|vary|kind|second|take|slower",
+            unless=("@step",),
         ),
         intent(8, "period"),
+        intent(
+            13,
+            "@step",
+            "time|long|take|slower|top|idle|fast|happen|outlier|why|compute|communication|where|about|period",
+            unless=_OF_STEPS_PARTS,
+        ),
         intent(6, "fast", "how"),
-        intent(8, "step", "stat|p90|mean|average|stable|class|show|list|length"),
-        intent(8, "step", "outlier|typical|compile"),
+        intent(8, "step", "stat|p90|mean|average|stable|class|show|list|length", unless=("@step",)),
+        intent(8, "step", "outlier|typical"),
         intent(7, "outlier"),
     ),
 )

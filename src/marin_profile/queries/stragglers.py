@@ -6,12 +6,22 @@ one that makes the others wait longest first. Waits of kinds are of their list's
 
 from __future__ import annotations
 
-from marin_profile.base.units import Count, Devices, Microseconds, Ratio, ShareOfCommunication
-from marin_profile.facts.device_time import basis_of, ratio
+from marin_profile.base.units import (
+    Count,
+    Devices,
+    Microseconds,
+    Ratio,
+    Share,
+    ShareOfCommunication,
+)
+from marin_profile.facts.device_time import basis_of, headline_window, ratio
 from marin_profile.facts.rows import Row
 from marin_profile.facts.waits import CommunicationWait, communication_wait
+from marin_profile.queries.device_ledger import device_rows
 from marin_profile.queries.kinds import is_of_kind
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, in_order, intent, listing
+from marin_profile.queries.parameters import Parameters
+from marin_profile.queries.settle import number_of
 from marin_profile.schema import ProfileSummary
 
 NOBODY_RAN = CannotAnswer(
@@ -79,6 +89,10 @@ def waiting_device_rows(summary: ProfileSummary) -> list[WaitingDeviceRow]:
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
     whole = communication_wait(summary)
+    if whole is None and parameters.kind is None and parameters.by is not None:
+        by_ledger = _by_ledger(summary, parameters)
+        if by_ledger is not None:
+            return by_ledger
     if whole is None:
         return _UNKNOWN_GROUPS if summary.collectives or summary.communication_ops else NOBODY_RAN
     kinds = [
@@ -91,14 +105,47 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         if one.wait_duration is not None
         and (parameters.kind is None or is_of_kind(one.collective, parameters.kind))
     ]
+    hosts = waiting_host_rows(summary) if parameters.device is None else []
+    devices = [
+        row
+        for row in waiting_device_rows(summary)
+        if parameters.device in (None, number_of(row.device))
+    ]
     return listing(
         basis_of(summary, "stragglers", "collectives"),
         [WholeRow.of(whole)],
         kinds,
-        waiting_host_rows(summary),
-        waiting_device_rows(summary),
+        in_order(hosts, parameters.order),
+        in_order(devices, parameters.order),
         limit=parameters.limit,
         note=None if whole.stragglers else "No host and no device stands out.",
+    )
+
+
+class SlowDeviceRow(Row, frozen=True, kw_only=True, tag_field="record", tag="ledger"):
+    """Where nobody waits in a collective that is known, a device's own time."""
+
+    host: str
+    device: str
+    compute_duration: Microseconds
+    compute_share: Share | None
+    idle_duration: Microseconds
+    idle_share: Share | None
+
+
+def _by_ledger(summary: ProfileSummary, parameters: Parameters) -> Answer | None:
+    """Who computes longest, which is not to say that others wait for it; None of one device."""
+    window = headline_window(summary)
+    rows = device_rows(summary, window, "compute") if window else []
+    if len(rows) < 2:
+        return None
+    chosen = [row for row in rows if parameters.device in (None, number_of(row.device))]
+    found = _UNKNOWN_GROUPS if summary.collectives or summary.communication_ops else NOBODY_RAN
+    return listing(
+        str(window),
+        [SlowDeviceRow.of(row) for row in in_order(chosen, parameters.order)],
+        limit=parameters.limit,
+        note=f"{found.reason} By the ledger: the one that computes longest first.",
     )
 
 
@@ -123,12 +170,19 @@ QUERY = Query(
     description="Who arrives late in collectives, and how much of communication is waiting.",
     example="Which device is slow, and how long do the others wait for it?",
     run=run,
-    rows=(WholeRow, CollectiveWaitRow, HostRow, WaitingDeviceRow),
-    parameters=("limit", "kind"),
+    rows=(WholeRow, CollectiveWaitRow, HostRow, WaitingDeviceRow, SlowDeviceRow),
+    parameters=("limit", "kind", "device", "by", "order"),
+    gives={"step": ("delay_per_step",)},
     intents=(
         intent(14, "straggler"),
         intent(12, "device|host", "wait", unless=(*_OTHER, "@kind")),
         intent(11, "device|host", "top|slower|late|behind|arrive|delay", unless=_OTHER),
         intent(10, "communication|collective|@collective", "wait", unless=_OTHER),
+        intent(
+            13,
+            "@device",
+            "late|slower|straggler|behind|wait|delay|top",
+            unless=("if", "op", "@op", "idle", "busy", "compute"),
+        ),
     ),
 )

@@ -24,10 +24,13 @@ from marin_profile.queries.model import (
     DEFAULT_LIMIT,
     Answer,
     CannotAnswer,
-    Parameters,
     Query,
+    in_order,
     intent,
 )
+from marin_profile.queries.names import fold_program, path_of, within
+from marin_profile.queries.parameters import LEAST, Parameters
+from marin_profile.queries.time_of import nothing_of
 from marin_profile.schema import REMAINDER, HotOp, OpGroup, ProfileSummary
 
 # The row that stands for all groups beyond the summary's limit; it is no op.
@@ -87,24 +90,77 @@ def by_time(row: OpRow) -> tuple[float, str]:
     return -row.exclusive_duration, row.name
 
 
-def _is_asked_for(op: HotOp | OpGroup, parameters: Parameters) -> bool:
+def _is_of_kind_and_pass(op: HotOp | OpGroup, parameters: Parameters) -> bool:
     return (parameters.kind is None or is_of_kind(op.category, parameters.kind)) and (
         parameters.pass_ is None or op.pass_ == parameters.pass_
     )
 
 
+def _of_program(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    """Of the ops that the summary gives by itself, which alone say their program."""
+    wanted = fold_program(parameters.program or "")
+    in_scope = within(parameters.scope) if parameters.scope else None
+    found = [
+        op
+        for op in summary.hot_ops
+        if fold_program(op.module or "") == wanted
+        and _is_of_kind_and_pass(op, parameters)
+        and (in_scope is None or in_scope(path_of(op.tf_op_path or "")))
+    ]
+    if not found:
+        return CannotAnswer(
+            f"None of the ops that take most of the time is of {parameters.program}.",
+            "Ask for the program itself: its answer names its largest ops.",
+        )
+    if parameters.order == LEAST:
+        return CannotAnswer(
+            "The ops of a program are known by the largest alone.", "Ask for the top ops of it."
+        )
+    whole = op_time(summary, "hot_ops")
+    rows = sorted((hot_op_row(op, whole) for op in found), key=by_time)
+    limit = DEFAULT_LIMIT if parameters.limit is None else parameters.limit
+    return Answer(
+        basis_of(summary, "hot_ops"),
+        tuple(rows[:limit]),
+        len(rows),
+        "Of the ops with most time in the capture; smaller ones of the program are not listed.",
+    )
+
+
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
-    hot = [op for op in summary.hot_ops if _is_asked_for(op, parameters)]
-    groups = [group for group in summary.op_groups if _is_asked_for(group, parameters)]
+    if parameters.program is not None:
+        return _of_program(summary, parameters)
+    in_scope = within(parameters.scope) if parameters.scope else None
+    hot = [
+        op
+        for op in summary.hot_ops
+        if _is_of_kind_and_pass(op, parameters)
+        and (in_scope is None or in_scope(path_of(op.tf_op_path or "")))
+    ]
+    groups = [
+        group
+        for group in summary.op_groups
+        if _is_of_kind_and_pass(group, parameters)
+        and (in_scope is None or in_scope(path_of(group.scope or "")))
+    ]
+    if (parameters.pass_ or parameters.scope) and not hot and not groups:
+        return nothing_of(summary, parameters)
+    if parameters.order == LEAST and any(
+        group.canonical_name == REMAINDER for group in summary.op_groups
+    ):
+        return CannotAnswer(
+            "The summary holds the smallest ops as one remainder.", "Ask for the top ops."
+        )
     total_names = sum(group.num_names for group in groups)
     groups = [group for group in groups if group.canonical_name != REMAINDER]
     limit = DEFAULT_LIMIT if parameters.limit is None else parameters.limit
     whole = op_time(summary, "hot_ops")
-    if groups and len(hot) < min(limit, total_names):
+    if groups and (parameters.order == LEAST or len(hot) < min(limit, total_names)):
         rows = sorted((group_row(group, whole) for group in groups), key=by_time)
+        rows = in_order(rows, parameters.order)
         unlisted = total_names - sum(group.num_names for group in groups)
         return Answer(basis_of(summary, "op_groups"), tuple(rows[:limit]), len(rows) + unlisted)
-    rows = sorted((hot_op_row(op, whole) for op in hot), key=by_time)
+    rows = in_order(sorted((hot_op_row(op, whole) for op in hot), key=by_time), parameters.order)
     shown = tuple(rows[:limit])
     note = None if rows else "No op of the summary is of that kind."
     if not summary.hot_ops and not summary.op_groups:
@@ -118,12 +174,16 @@ QUERY = Query(
     example="What are the top 5 all-reduce ops?",
     run=run,
     rows=(OpRow,),
-    parameters=("limit", "kind", "pass"),
+    parameters=("limit", "kind", "pass", "scope", "program", "order"),
+    gives={"step": ("per_step_duration",), "call": ("avg_duration",)},
     intents=(
         intent(12, "op", "top", "collective|communication|transfer|compute|@kind|@pass"),
-        intent(10, "op", "top|dominate", unless=("compare",)),
-        intent(9, "op", "time|take|share|cost", unless=("before", "attribution")),
+        intent(10, "op", "top|dominate", unless=("compare", "@op")),
+        intent(9, "op", "time|take|share|cost", unless=("before", "attribution", "@op")),
         intent(9, "hotspot"),
-        intent(5, "op", "list|show|what|which|all", unless=("compare",)),
+        intent(
+            10, "@kind", "top", unless=("time", "wait", "bandwidth", "take", "byte", "idle", "gap")
+        ),
+        intent(5, "op", "list|show|what|which|all", unless=("compare", "@op")),
     ),
 )

@@ -10,7 +10,8 @@ from marin_profile.base.units import Bytes, Count, GigabytesPerSecond, Microseco
 from marin_profile.facts.device_time import basis_of, device_times, ratio
 from marin_profile.facts.rows import Row
 from marin_profile.queries.kinds import is_of_kind
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, in_order, intent, listing
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import CAPTURE, ProfileSummary
 
 
@@ -48,7 +49,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     rows = transfer_rows(summary, parameters.kind)
     return listing(
         basis_of(summary, "transfers"),
-        rows,
+        in_order(rows, parameters.order),
         limit=parameters.limit,
         note=None if rows else "No such transfer was found among the device ops.",
     )
@@ -60,10 +61,11 @@ QUERY = Query(
     example="How fast are host transfers?",
     run=run,
     rows=(TransferRow,),
-    parameters=("limit", "kind"),
+    parameters=("limit", "kind", "order"),
+    gives={"second": ("gbps", "throughput_gbps")},
     intents=(
-        intent(9, "transfer", "fast|faster|bandwidth|wait|kind|size|many|top"),
-        intent(9, "@kind", "fast|faster|bandwidth|wait", unless=("@collective",)),
+        intent(9, "transfer", "fast|faster|bandwidth|wait|kind|size|many|top|byte"),
+        intent(9, "@kind", "fast|faster|bandwidth|wait|byte", unless=("@collective",)),
         intent(5, "transfer"),
     ),
 )

@@ -7,10 +7,13 @@ first.
 from __future__ import annotations
 
 from marin_profile.base.units import Count, Microseconds, Ratio, Share
-from marin_profile.facts.device_time import basis_of
+from marin_profile.events.classify import COMPUTE
+from marin_profile.facts.device_time import basis_of, headline_time, headline_window
 from marin_profile.facts.rows import Row
-from marin_profile.queries.kinds import COMMUNICATION, is_of_kind
-from marin_profile.queries.model import Answer, CannotAnswer, Parameters, Query, intent, listing
+from marin_profile.queries.kinds import COMMUNICATION, TRANSFER, is_of_kind
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
+from marin_profile.queries.names import path_of, within
+from marin_profile.queries.parameters import Parameters
 from marin_profile.schema import ProfileSummary, WhatIfChange
 
 _NOT_REPLAYED = "Capture two or more whole steps, and summarize with this version."
@@ -42,6 +45,9 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     found = summary.what_if
     if found is None or found.step_now is None:
         reason = found.reason if found is not None else None
+        ceiling = _ceiling(summary, parameters)
+        if ceiling is not None:
+            return ceiling
         return CannotAnswer(
             f"The capture cannot be replayed: {reason}."
             if reason
@@ -50,6 +56,9 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         )
     changes = [row for row in found.changes if _is_meant(row, parameters)]
     if not changes:
+        ceiling = _ceiling(summary, parameters)
+        if ceiling is not None:
+            return ceiling
         return CannotAnswer(
             "That change was not replayed.",
             "Ask for one of the candidates, or for the query what_if without a name.",
@@ -60,7 +69,65 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         [StepRow.of(found)],
         [ChangeRow.of(row) for row in changes],
         limit=parameters.limit,
-        note="Removing one thing changes nothing else here; savings do not add up.",
+        note="Removing one thing changes nothing else here; savings do not add up."
+        + (" Ops and scopes are halved, not removed." if parameters.op or parameters.scope else ""),
+    )
+
+
+class CeilingRow(Row, frozen=True, kw_only=True, tag_field="record", tag="ceiling"):
+    """At most this is saved of device time: `share_of_device_time` of the window, and so much of
+    the mean step where it is known."""
+
+    change: str
+    name: str | None
+    duration: Microseconds
+    share_of_device_time: Share
+    saving_at_most: Microseconds | None
+    step_now: Microseconds | None
+    certainty: str
+
+
+def _ceiling(summary: ProfileSummary, asked: Parameters) -> Answer | None:
+    """What the ledger says that a change can save at most, where it was not replayed."""
+    time, window = headline_time(summary), headline_window(summary)
+    others = (asked.op, asked.scope, asked.device, asked.pass_, asked.program, asked.family)
+    if (
+        time is None
+        or window is None
+        or not time.window_duration
+        or any(one is not None for one in others)
+    ):
+        return None
+    if asked.gaps:
+        change, name, duration = "host_gaps", None, time.idle_duration
+    elif asked.kind == COMMUNICATION:
+        change, name, duration = "communication", None, time.exposed_communication_duration
+    elif asked.kind == TRANSFER:
+        change, name, duration = "transfer", None, time.exposed_transfer_duration
+    elif asked.kind is not None and asked.kind != COMPUTE:
+        parts = (*time.exposed_communication_by_kind, *time.exposed_transfer_by_kind)
+        change, name = "communication", asked.kind
+        duration = sum(part.duration for part in parts if part.kind == asked.kind)
+    else:
+        return None
+    share = duration / time.window_duration
+    step = summary.step_time.mean_period
+    row = CeilingRow(
+        change=change,
+        name=name,
+        duration=duration,
+        share_of_device_time=share,
+        saving_at_most=share * step if step is not None else None,
+        step_now=step,
+        certainty="at_most",
+    )
+    reason = summary.what_if.reason if summary.what_if else None
+    because = reason or "the replay leaves out what is hardly exposed"
+    return Answer(
+        window,
+        (row,),
+        1,
+        f"At most this is saved: it is the time that no compute covers. Not replayed: {because}.",
     )
 
 
@@ -75,6 +142,8 @@ def _is_meant(row: WhatIfChange, asked: Parameters) -> bool:
         return row.change == "host_gaps"
     if asked.pass_ is not None:
         return row.change == "pass" and row.name == asked.pass_
+    if asked.scope is not None:
+        return row.change == "scope" and within(asked.scope)(path_of(row.name or ""))
     if asked.op is not None:
         return row.change in ("op", "scope") and _is_part(asked.op, row.name or "")
     if asked.kind is not None:
@@ -94,10 +163,10 @@ QUERY = Query(
     description="What the step would take without communication, gaps, a slow device, half an op.",
     example="What if communication were free?",
     run=run,
-    rows=(StepRow, ChangeRow),
-    parameters=("limit", "op", "kind", "pass", "device", "gaps"),
+    rows=(StepRow, ChangeRow, CeilingRow),
+    parameters=("limit", "op", "scope", "kind", "pass", "device", "gaps"),
     intents=(
         intent(20, "what|how", "if"),
-        intent(15, "without", "device|gap|idle|communication|@collective|@pass|@op"),
+        intent(15, "without", "device|gap|idle|communication|transfer|@kind|@pass|@op|@scope"),
     ),
 )
