@@ -21,10 +21,12 @@ from statistics import median
 
 from scoreboard_judge import OUTCOMES, Outcome, Reply, judge
 from scoreboard_made import write_made
+from scoreboard_marin import Marin
 from scoreboard_ours import read
 from scoreboard_questions import CAPTURES, MADE, NAMES, QUESTIONS, Question
 from scoreboard_truth import Truth
 from scoreboard_truths import TRUTHS, folder_of
+from scoreboard_xprof import XProf
 
 OURS = "marin-profile"
 
@@ -90,6 +92,17 @@ def summarized(
         code, _ = run(["summarize", "--profile-dir", str(folder), "--output", str(found[capture])])
         if code:
             raise SystemExit(f"{capture}: summarize exited {code}")
+    return found
+
+
+def copies(folders: dict[str, Path], into: Path) -> dict[str, Path]:
+    """Of the xplane files: caches are written beside them."""
+    found = {}
+    for capture, folder in folders.items():
+        for path in sorted(folder.rglob("*.xplane.pb"))[:1]:
+            found[capture] = into / "copies" / capture / path.name
+            found[capture].parent.mkdir(parents=True)
+            found[capture].write_bytes(path.read_bytes())
     return found
 
 
@@ -162,6 +175,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--traces", type=Path, required=True, metavar="DIR")
     parser.add_argument("--reference", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--xprof-python", type=Path, metavar="P", help="Has xprof 2.24.2.")
+    parser.add_argument("--marin-python", type=Path, metavar="P", help="Has marin.profiling.")
     parser.add_argument("--capture", action="append", choices=CAPTURES, help="Only this one.")
     parser.add_argument("--write", type=Path, metavar="F", help="Write the page there.")
     parser.add_argument("--json", type=Path, metavar="F", help="Write every cell there.")
@@ -174,6 +189,14 @@ def main(arguments: list[str] | None = None) -> None:
         truths = {one: TRUTHS[one](options.traces, options.reference) for one in captures}
         summaries = summarized(folders, Path(scratch), run_command)
         found = cells(OURS, ours(summaries, run_command), truths, QUESTIONS)
+        if options.xprof_python:
+            xprof = XProf(options.xprof_python, copies(folders, Path(scratch)))
+            found += cells("XProf", xprof.ask, truths, QUESTIONS)
+        if options.marin_python:
+            marin = Marin(options.marin_python, folders, Path(scratch))
+            marin.hear([(one, asked.words(one)) for one in captures for asked in QUESTIONS])
+            found += cells("marin.profiling, asked", marin.in_words, truths, QUESTIONS)
+            found += cells("marin.profiling, its fields", marin.by_field, truths, QUESTIONS)
     print(page(found))
     if options.write:
         options.write.write_text(page(found))

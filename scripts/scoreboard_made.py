@@ -37,7 +37,7 @@ from scoreboard_truth import (
     us,
 )
 
-from builders_xspace import Space, Tpu
+from builders_xspace import Space, Stat, Tpu, Unsigned
 
 DEVICES = 4
 LATE = 3
@@ -152,6 +152,8 @@ def made_space() -> Space:
         for step, at in begun.items():
             ops = step_ops(device)[:1] if step == CUT else step_ops(device)
             length = ops[-1][1] + ops[-1][2]
+            lasts = length if step == CUT else begun[step + 1] - at - 1
+            tpu.step(step, at, lasts)
             tpu.module(f"jit_train_step({TRAIN})", at, length, run_id=step)
             for one, start, duration in ops:
                 _op(tpu, one, at + start, duration, TRAIN, step)
@@ -164,20 +166,20 @@ def made_space() -> Space:
 
 def _op(tpu: Tpu, op: str, start: int, length: int, program: int, run: int) -> None:
     category, scope, flops, size = _OPS[op]
-    tpu.op(
-        op,
-        start,
-        length,
-        category=category,
-        scope=scope,
-        long_name=_TEXTS.get(op, f"%{op} = f32[8]{{0}} fusion(f32[8]{{0}} %p)"),
-        source=SOURCE if op == "fusion.2" else "",
-        program_id=program,
-        flops=flops,
-        model_flops=flops,
-        bytes_accessed=size,
-        run_id=run,
-    )
+    shared: dict[str, Stat] = {
+        "hlo_category": category,
+        "tf_op": f"{scope}:",
+        "program_id": Unsigned(program),
+        "symbol_id": Unsigned(list(_OPS).index(op) + 1),
+        "flops": flops,
+        "model_flops": flops,
+        "bytes_accessed": size,
+        "raw_bytes_accessed": size,
+    }
+    if op == "fusion.2":
+        shared["source"] = SOURCE
+    text = _TEXTS.get(op, f"%{op} = f32[8]{{0}} fusion(f32[8]{{0}} %p)")
+    tpu.event("XLA Ops", text, start, length, display=op, shared=shared, run_id=run)
 
 
 def _host(space: Space, begun: dict[int, int]) -> None:
@@ -220,7 +222,7 @@ def made_truths(traces: Path, reference: Path) -> Truths:
     comm = shares(exposed)
     reduces = 12 * (3 * 200 + 100)
     flops = kept * 364_485_000_000 + 2 * 275_000_000_000
-    means = [window / kept, (begun[LAST] - begun[FIRST + 1]) / (kept - 1)]
+    means = [window / kept, begun[CUT] / (kept + 1), (begun[LAST] - begun[FIRST + 1]) / (kept - 1)]
     figures = (
         ("fusion.2", 15600.0),
         ("fusion.4", 9552.0),
@@ -236,7 +238,7 @@ def made_truths(traces: Path, reference: Path) -> Truths:
         | NO_TRANSFERS
         | {"rs_none": Nothing(), "remat": Nothing()}
         | {
-            "step": {"time": us(PERIOD)},
+            "step": {"time": us(PERIOD, *means)},
             "step_usual": {"time": us(PERIOD)},
             "step_mean": {"time": us(*means)},
             "step_count": {"count": count(steps, steps + 1)},
