@@ -127,7 +127,18 @@ with code that shares nothing with this package's analysis.
 * **honestly unanswered**: it says that it cannot tell, or leaves the place empty, but the truth is
   there.
 * **confidently wrong**: another figure, another question's answer, or an answer where none is held.
+
+Who is asked, and how:
+
+* `marin-profile`: `marin-profile query` with the question as it stands.
+* `XProf` ({xprof}): it takes no questions, so somebody who knows it picks the verb and the field, and
+  adds up records where needed. What no verb answers counts as unanswered, or as right where the
+  capture does not hold it.
+* `marin.profiling, asked`: its `query` with the question as it stands. What it does not recognise it
+  answers with its optimization candidates.
+* `marin.profiling, its fields`: somebody who knows it picks the field of its summary.
 """
+XPROF_VERSION = "2.24.2"
 
 
 def page(found: list[Cell]) -> str:
@@ -135,6 +146,7 @@ def page(found: list[Cell]) -> str:
         questions=len({cell.key for cell in found}),
         captures=len({cell.capture for cell in found}),
         cells=len({(cell.key, cell.capture) for cell in found}),
+        xprof=XPROF_VERSION,
     )
     return "\n".join([head, *table(found), "", *_misses(found), ""])
 
@@ -175,7 +187,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--traces", type=Path, required=True, metavar="DIR")
     parser.add_argument("--reference", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--xprof-python", type=Path, metavar="P", help="Has xprof 2.24.2.")
+    parser.add_argument(
+        "--xprof-python", type=Path, metavar="P", help=f"Has xprof {XPROF_VERSION}."
+    )
     parser.add_argument("--marin-python", type=Path, metavar="P", help="Has marin.profiling.")
     parser.add_argument("--capture", action="append", choices=CAPTURES, help="Only this one.")
     parser.add_argument("--write", type=Path, metavar="F", help="Write the page there.")

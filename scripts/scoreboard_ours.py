@@ -278,7 +278,7 @@ OURS: dict[str, list[Reading]] = {
     "lives": [("memory", {"name": words("instruction", record="buffer")})],
     "parameters": [("memory", {"bytes": figure("parameter_size", record="program")})],
     "free": [("memory", {"bytes": figure("size", "max", record="buffer")})],
-    "oom": [],
+    "oom": [("memory", {"bytes": figure("headroom_size", record="in_use")})],
     "bound": _of_op("name", words("bound_by", name="{bound}")),
     "intensity": _of_op("ratio", ratio("flops", "bytes_accessed", RATIO, name="{bound}")),
     "mfu": [("bound_by", {"share": figure("mfu", record="program")})],
@@ -328,6 +328,5 @@ def _is_none(answer: Answer, found: Mapping[str, Read]) -> bool:
 
 _ABSENCE = {
     "before": ("comparison_hint",),
-    "oom": ("memory",),
     "free": ("memory", "what_if"),
 }

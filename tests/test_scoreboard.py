@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -13,10 +14,12 @@ sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 from scoreboard import OURS, Cell, cells, ours, page, summarized, table
 from scoreboard_judge import UNANSWERED, Found, Reply, judge
 from scoreboard_made import made_truths, write_made
+from scoreboard_marin import FIELDS, SHOWS
 from scoreboard_ours import read
-from scoreboard_questions import CAPTURES, MADE, NAMES, QUESTIONS
+from scoreboard_questions import CAPTURES, CPU, MADE, NAMES, QUESTIONS
 from scoreboard_raw import Ops, read_events
 from scoreboard_truth import Absent, Nothing, Ranked, name, share, us
+from scoreboard_xprof import CHOSEN, XProf
 
 from marin_profile.cli import cli
 
@@ -119,6 +122,44 @@ def test_each_question_is_put_over_a_capture_by_its_names():
         assert all("{" not in question.words(capture) for question in QUESTIONS)
     known = {question.key for question in QUESTIONS}
     assert set(made_truths(HERE, HERE)) <= known
+
+
+def asked(key: str):
+    return next(question for question in QUESTIONS if question.key == key)
+
+
+class Printed(XProf):
+    """What XProf would print."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(HERE, {MADE: HERE})
+        self.text = text
+
+    def run(self, capture: str, verb: str, *flags: str) -> str:
+        return self.text
+
+
+def test_a_peer_is_read_by_verb_and_field():
+    record = {"op_name": "fusion.2", "total_self_time_us": 15600.0, "occurrences": 48}
+    xprof = Printed(json.dumps({"records": [record]}))
+    assert judge(TRUE, xprof.ask(asked("op_total"), MADE, TRUE)[0]) == "right"
+    assert judge({"time": us(1)}, xprof.ask(asked("op_total"), MADE, TRUE)[0]) == "wrong"
+    assert judge(Nothing(), xprof.ask(asked("op_none"), MADE, Nothing())[0]) == "right"
+
+
+def test_a_peer_without_data_or_tool_does_not_answer():
+    refusing = Printed(json.dumps({"status": "NO_DATA"}))
+    assert judge(TRUE, refusing.ask(asked("op_total"), MADE, TRUE)[0]) == "unanswered"
+    assert judge(TRUE, Printed("Traceback").ask(asked("op_total"), MADE, TRUE)[0]) == "unanswered"
+    silent = Printed("{}")
+    assert judge(TRUE, silent.ask(asked("why_idle"), CPU, TRUE)[0]) == "unanswered"
+    assert judge(Absent(), silent.ask(asked("loss"), MADE, Absent())[0]) == "right"
+    assert judge(Nothing(), silent.ask(asked("remat"), MADE, Nothing())[0]) == "unanswered"
+
+
+def test_the_peers_are_asked_what_is_asked():
+    known = {question.key for question in QUESTIONS}
+    assert set(CHOSEN) | set(FIELDS) | {one for keys in SHOWS.values() for one in keys} <= known
 
 
 @pytest.fixture(scope="module")
