@@ -131,11 +131,11 @@ with code that shares nothing with this package's analysis.
 Who is asked, and how:
 
 * `marin-profile`: `marin-profile query` with the question as it stands.
-* `XProf` ({xprof}): it takes no questions, so somebody who knows it picks the verb and the field, and
-  adds up records where needed. What no verb answers counts as unanswered, or as right where the
+* `XProf` ({xprof}): it takes no questions, so somebody who knows it picks the verb and the field,
+  and adds up records where needed. What no verb answers counts as unanswered, or as right where the
   capture does not hold it.
-* `marin.profiling, asked`: its `query` with the question as it stands. What it does not recognise it
-  answers with its optimization candidates.
+* `marin.profiling, asked`: its `query` with the question as it stands. What it does not recognise
+  it answers with its optimization candidates.
 * `marin.profiling, its fields`: somebody who knows it picks the field of its summary.
 """
 XPROF_VERSION = "2.24.2"
