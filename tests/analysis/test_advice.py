@@ -1135,7 +1135,7 @@ def test_a_region_is_named_as_far_as_one_part_of_it_stands_out():
     assert titles((*layers, *own)) == [("Optimise jit(f)/softmax first", 0.3)]
     # Of 22 % the next one is more than two thirds, and 22 of 60 % are not most.
     less = (scoped("jit(f)/softmax/exp", 0.22), *layers)
-    assert titles(less) == [("Optimise fusion.1 first", 0.22)]
+    assert titles(less) == [("Optimise fusion.1 in jit(f)/softmax first", 0.22)]
 
 
 def test_kernels_right_below_the_program_are_regions_of_it():
@@ -1151,7 +1151,7 @@ def test_what_loops_take_themselves_is_no_op_to_optimise():
     body = tuple(scoped(f"jit(f)/part_{at}/add", 0.08, f"add.{at}") for at in range(3))
     assert titles((loop, *body)) == []
     more = (*body, scoped("jit(f)/part_3/dot_general", 0.11, "dot.1"))
-    assert titles((loop, *more)) == [("Optimise dot.1 first", 0.11)]
+    assert titles((loop, *more)) == [("Optimise dot.1 in jit(f)/part_3 first", 0.11)]
 
 
 def test_a_graph_is_no_op_to_optimise():

@@ -249,13 +249,11 @@ def top_region(f: Findings) -> Iterator[Found]:
     share = _beyond(inside)
     if share < TOP_REGION:
         return
-    name = "/".join(path) or inside[0].name
-    where = _region(inside[0])
+    where = "/".join(inside[0].scope[:-1])
+    name = "/".join(path) or inside[0].name + (f" in {where}" if where else "")
     evidence = [f"{name}: {percent(_sum(inside))} of {f.basis}, in compute"]
     if path:
         evidence.append(f"its largest op: {inside[0].name}")
-    elif where:
-        evidence.append(f"in scope {where}")
     if inside[0].bound_by:
         evidence.append(f"bound by: {inside[0].bound_by}")
     yield Found(
