@@ -16,6 +16,7 @@ from pathlib import Path
 from marin_profile.analysis.advice import RULES
 from marin_profile.base.units import unit_in
 from marin_profile.queries import list_queries
+from marin_profile.queries.parameters import DECLARED
 from marin_profile.schema import ProfileSummary, Record
 
 ROOT = Path(__file__).parent.parent
@@ -41,7 +42,13 @@ and `read_as` for what was read otherwise than it was typed.
 Or it is `query_type` and `cannot_answer` with the reason and what would help (exit 5): a name,
 device, step, pass or word that is not known, a unit that is not known, or something that the query
 cannot be narrowed to. Nothing of a question is left out in silence. Where no query fits,
-`query_type` is null; the refusal names the nearest queries and the first advice.""".splitlines()
+`query_type` is null; the refusal names the nearest queries and the first advice.
+
+`marin-profile query runs/mine "top 5 ops"` asks in words; `--name top_ops --limit 3 --kind
+all-reduce` asks a query by its name with the parameters that it takes (a wrong one exits 2 and
+names them). `--compact` gives one line of JSON for agents: without nulls, numbers rounded, rows cut
+to about 2,000 characters (6,000 where a number of rows was asked for) with `returned`, `total` and
+`truncated`; with `--full` nothing is cut.""".splitlines()
 
 ADVICE_INTRODUCTION = """\
 *Generated from the rules by `scripts/make_docs.py`.*
@@ -204,12 +211,17 @@ def queries_page() -> str:
         "",
         *QUERIES_INTRODUCTION,
         "",
-        "| query | answers | for example |",
-        "|---|---|---|",
+        "| query | answers | for example | parameters |",
+        "|---|---|---|---|",
     ]
     for query in list_queries():
-        cells = (f"`{query['name']}`", query["description"], query["example"])
+        taken = ", ".join(one["name"] for one in query["parameters"])
+        cells = (f"`{query['name']}`", query["description"], query["example"], taken)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines += ["", "| parameter | type | what it says |", "|---|---|---|"]
+    for one in DECLARED.values():
+        choices = f" One of {', '.join(one.choices)}." if one.choices else ""
+        lines.append(f"| `--{one.name}` | {one.kind} | {one.doc}{choices} |")
     return "\n".join([*lines, ""])
 
 

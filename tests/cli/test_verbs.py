@@ -63,7 +63,71 @@ def test_query_list_needs_no_summary(call: Call) -> None:
 def test_query_needs_both(call: Call, arguments: tuple[str, ...]) -> None:
     result = call("query", *arguments)
     assert result.exit_code == 2
-    assert "--list" in result.stderr
+    assert "--list" in result.stderr or "--summary" in result.stderr
+
+
+def test_query_takes_a_summary_and_a_question_as_words(call: Call, summary_path: Path) -> None:
+    asked = call("query", "--summary", summary_path, "--question", "top 2 ops").stdout
+    assert call("query", summary_path, "top 2 ops").stdout == asked
+    assert call("query", "--summary", summary_path, "top 2 ops").stdout == asked
+
+
+def test_query_by_name_with_typed_parameters(call: Call, summary_path: Path) -> None:
+    result = call("query", summary_path, "--name", "top_ops", "--limit", 2, "--kind", "psum")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == canonical_json(answer(build_summary(), "top 2 all-reduce ops"))
+    region = call("query", summary_path, "--name", "hierarchical_regions", "--region", "mlp")
+    assert json.loads(region.stdout)["results"][0]["inclusive_duration"] == 2400.0
+    device = call("query", summary_path, "--name", "device_ledger", "--device", 9)
+    assert device.exit_code == 5
+    assert "there are devices 0, 1" in json.loads(device.stdout)["cannot_answer"]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--name", "top_ops", "--colour", "red"), "top_ops takes no --colour; its parameters: --"),
+        (("--name", "top_ops", "--device", "1"), "top_ops takes no --device; its parameters: --"),
+        (("--name", "top_ops", "--limit", "many"), "--limit takes a whole number from 1 on"),
+        (("--name", "top_ops", "--limit", "0"), "--limit takes a whole number from 1 on"),
+        (("--name", "top_ops", "--kind", "blue"), "--kind is one of communication, transfer"),
+        (("--name", "hierarchical_regions", "--scope", ""), "--scope takes a text"),
+        (("--name", "nope"), "There is no query 'nope'; the known ones are: overview,"),
+        (("--name", "capture", "--step", "1"), "capture takes no --step; its parameters: --limit"),
+        (("--question", "top ops", "--limit", "3"), "A question in words takes no --limit"),
+        (("--question", "top ops", "--colour"), "A question in words takes no --colour"),
+        (("--question", "top ops", "--name", "top_ops"), "one query by --name"),
+        (("--question", "top ops", "--full"), "--full goes with --compact"),
+    ],
+)
+def test_query_names_what_can_be_given(
+    call: Call, summary_path: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    result = call("query", "--summary", summary_path, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert told in result.stderr
+
+
+def test_each_query_can_be_asked_by_name_with_each_parameter(
+    call: Call, summary_path: Path
+) -> None:
+    values = {"number": "1", "text": "mlp", "flag": None}
+    for query in list_queries():
+        for one in query["parameters"]:
+            value = one.get("choices", [values[one["type"]]])[0]
+            given = [f"--{one['name']}", *([value] if value is not None else [])]
+            result = call("query", summary_path, "--name", query["name"], *given)
+            assert result.exit_code in (0, 5), (query["name"], one["name"], result.stderr)
+
+
+def test_query_compact_is_one_line(call: Call, summary_path: Path) -> None:
+    result = call("query", summary_path, "top 2 ops", "--compact")
+    (line,) = result.stdout.splitlines()
+    compact = json.loads(line)
+    assert (compact["returned"], compact["total"], compact["truncated"]) == (2, 8, True)
+    refused = call("query", summary_path, "why does it stop?", "--compact")
+    assert refused.exit_code == 5
+    assert json.loads(refused.stdout)["cannot_answer"]["reason"]
 
 
 # report

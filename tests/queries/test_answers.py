@@ -54,7 +54,7 @@ def test_the_shape_is_one_for_all() -> None:
             assert set(answered) == {"query_type", "cannot_answer"}
             assert set(answered["cannot_answer"]) == {"reason", "what_would_help"}
             continue
-        assert set(answered) - {"note", "per"} == ANSWER_KEYS
+        assert set(answered) - {"note", "per", "limit"} == ANSWER_KEYS
         assert answered["returned"] == len(answered["results"])
         assert answered["truncated"] is (answered["returned"] < answered["total_matched"])
 

@@ -2,7 +2,8 @@
 
 Contract
 * `answer` takes a question in words, `run_query` a query's name; both return
-  `{query_type, basis, units, results, returned, total_matched, truncated[, per, note, read_as]}` or
+  `{query_type, basis, units, results, returned, total_matched, truncated}`, where there is some
+  also `limit`, `per`, `note` and `read_as`, or
   `{query_type, cannot_answer: {reason, what_would_help[, candidates]}}`.
 * A question that no query fits has `query_type` null; the nearest queries and the first advice
   stand in its refusal, which is no answer. An unknown query raises UsageError.
@@ -45,8 +46,7 @@ from marin_profile.queries import (
     what_if,
 )
 from marin_profile.queries.model import Answer, CannotAnswer, Query, refused
-from marin_profile.queries.parameters import Parameters
-from marin_profile.queries.question import with_limit
+from marin_profile.queries.parameters import Parameters, with_limit
 from marin_profile.queries.settle import settle
 from marin_profile.schema import ProfileSummary
 
@@ -96,9 +96,9 @@ def run_query(
     """Ask a query by its name. Raises UsageError for a parameter that it does not take."""
     query = query_named(name)
     asked = parameters or Parameters()
-    lacking = set(asked.given()) - set(query.parameters)
-    if lacking - ({"per"} if asked.per in query.gives else set()):
-        known = ", ".join(query.parameters) or "none"
+    lacking = set(asked.given()) - set(query.takes)
+    if lacking:
+        known = ", ".join(query.takes) or "none"
         raise UsageError(f"{name} takes no {', '.join(sorted(lacking))}; its parameters: {known}.")
     return _ask(summary, query, asked)
 

@@ -88,6 +88,11 @@ class Query:
     parameters: tuple[str, ...] = ()
     gives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The parameters by name, "per" among them where the query gives figures per something."""
+        return (*self.parameters, *(("per",) if self.gives else ()))
+
     def ask(self, summary: ProfileSummary, parameters: Parameters) -> dict[str, Any]:
         """The answer in its one shape."""
         answer = self.run(summary, parameters)
@@ -105,6 +110,8 @@ class Query:
             "total_matched": answer.total_matched,
             "truncated": len(answer.results) < answer.total_matched,
         }
+        if parameters.limit is not None:
+            shaped["limit"] = parameters.limit
         if parameters.per is not None:
             known = [name for name in fields if _is_known(answer.results, name)]
             shaped["per"] = {"unit": parameters.per, "fields": known}
@@ -127,7 +134,7 @@ class Query:
             "name": self.name,
             "description": self.description,
             "example": self.example,
-            "parameters": [DECLARED[name].to_dict() for name in self.parameters],
+            "parameters": [DECLARED[name].to_dict() for name in self.takes],
         }
 
 

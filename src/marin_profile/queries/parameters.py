@@ -130,3 +130,11 @@ def typed(query_name: str, taken: Iterable[str], given: Mapping[str, str]) -> Pa
             raise UsageError(f"{query_name} takes no --{name}; its parameters: {known}.")
         values["pass_" if name == "pass" else name] = DECLARED[name].value_of(text)
     return replace(Parameters(), **values)  # type: ignore[arg-type]
+
+
+def with_limit(parameters: Parameters, top_k: int | None) -> Parameters:
+    """`top_k` caps what the question itself asks for."""
+    if top_k is None:
+        return parameters
+    limit = top_k if parameters.limit is None else min(parameters.limit, top_k)
+    return replace(parameters, limit=limit)

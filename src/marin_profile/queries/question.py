@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from marin_profile.base.errors import UsageError
 from marin_profile.events.classify import COMPUTE
@@ -533,11 +533,3 @@ def _is_counted(following: Sequence[str]) -> bool:
         if token not in _QUALIFIERS:
             return False
     return False
-
-
-def with_limit(parameters: Parameters, top_k: int | None) -> Parameters:
-    """`top_k` caps what the question itself asks for."""
-    if top_k is None:
-        return parameters
-    limit = top_k if parameters.limit is None else min(parameters.limit, top_k)
-    return replace(parameters, limit=limit)
