@@ -112,7 +112,7 @@ ADDITIONS = (
         "a function that renders it, and its line in the list",
         "Gaps by region",
         r"def gap_contexts\(summary|Gaps by region",
-        ("reports/markdown_lists.py", "reports/markdown.py"),
+        ("reports/report_lists.py", "reports/report.py"),
     ),
     Addition(
         "a field of the summary",

@@ -19,7 +19,7 @@ from builders_verdict import capture, noisy
 from marin_profile.base.errors import UsageError
 from marin_profile.bundle import MANIFEST_FILE, bundle_folder, make_bundle, write_bundle
 from marin_profile.comparison import compare
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.reports.verdict import render_change
 from marin_profile.schema import ProfileSummary, TraceProvenance, parse_summary
 from marin_profile.tracking import track

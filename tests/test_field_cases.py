@@ -7,7 +7,7 @@ import pytest
 from builders_xspace import Space, summary_of
 from marin_profile.queries import answer
 from marin_profile.reports.headline import headline
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.schema import ProfileSummary, parse_summary
 
 

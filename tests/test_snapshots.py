@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from builders_xspace import STAMP, Space, summarize_spaces
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 
 
 def tpu() -> Space:

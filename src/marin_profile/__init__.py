@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from marin_profile.profiling.stepper import profiler
     from marin_profile.queries import answer, list_queries
     from marin_profile.reports.comparison import render_comparison
-    from marin_profile.reports.markdown import render_markdown
+    from marin_profile.reports.report import render_markdown
     from marin_profile.reports.verdict import render_change
     from marin_profile.schema import ProfileSummary, load_summary
     from marin_profile.tracking import track
@@ -38,7 +38,7 @@ _HOMES = {
     "profiler": "marin_profile.profiling.stepper",
     "render_change": "marin_profile.reports.verdict",
     "render_comparison": "marin_profile.reports.comparison",
-    "render_markdown": "marin_profile.reports.markdown",
+    "render_markdown": "marin_profile.reports.report",
     "summarize": "marin_profile.pipeline",
     "summarize_capture": "marin_profile.pipeline",
     "track": "marin_profile.tracking",

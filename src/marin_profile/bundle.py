@@ -25,7 +25,7 @@ from marin_profile.base.storage import is_url, plain
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.comparison import Comparison, compare
 from marin_profile.facts.step_time import step_length
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.reports.verdict import render_change
 from marin_profile.schema import ProfileSummary, canonical_json
 from marin_profile.tracking import Tracked, track

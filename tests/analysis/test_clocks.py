@@ -2,7 +2,7 @@
 
 from builders_xspace import US, Space, summary_of
 from marin_profile.analysis.clocks import ClockCheck, host_clock
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 
 MS = 1000
 

@@ -10,7 +10,7 @@ from builders_xspace import Space, computation, hlo_proto, instruction, summary_
 from marin_profile.analysis.loop_bodies import in_branches, loops_of
 from marin_profile.events.timeline import HloComputation, HloInstruction
 from marin_profile.queries import answer
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 
 
 def training(counts: Mapping[str, int], runs: int = 2) -> Space:

@@ -8,7 +8,7 @@ import pytest
 from builders_xspace import Space, summary_of
 from marin_profile.analysis.program_calls import period_of
 from marin_profile.queries import answer
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 
 
 def training() -> Space:

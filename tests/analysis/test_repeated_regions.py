@@ -10,7 +10,7 @@ from builders_xspace import US, Space, summary_of
 from marin_profile.analysis.regions import region_totals
 from marin_profile.analysis.repeated_regions import fold_names, repeated_regions
 from marin_profile.queries import answer
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 
 
 def space_of(*ops: tuple[str, int] | tuple[str, int, str]) -> Space:

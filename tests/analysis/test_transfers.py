@@ -6,7 +6,7 @@ from builders_xspace import Space, summary_of
 from marin_profile.analysis.transfers import TransferTotals, merge_transfers, moved_bytes
 from marin_profile.events.shapes import array_bytes
 from marin_profile.queries import answer
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.schema import Transfer
 
 HOST, CHIP, MAIN = "f32[64,1024]{1,0:S(5)}", "f32[64,1024]{1,0:S(1)}", "f32[64,1024]{1,0}"

@@ -16,7 +16,7 @@ from builders_xspace import (
 )
 from marin_profile import schema
 from marin_profile.queries import answer
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 
 
 def space(size: int | None, host_size: int = 0) -> Space:

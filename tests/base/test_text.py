@@ -7,14 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marin_profile.base.text import (
-    code,
     duration,
-    left_out,
     plural,
-    prose,
     share,
     size,
-    table,
     visible,
 )
 
@@ -71,56 +67,3 @@ def test_what_cannot_be_seen_is_shown() -> None:
 def test_a_long_name_says_how_much_is_missing() -> None:
     shown = visible("x" * 40_000 + ".7", 72)
     assert shown == "x" * 54 + "…(+39,930 chars)…" + "x" * 16 + ".7"
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("fusion.7", "`fusion.7`"),
-        ("jit(step)=>mlp", "`jit(step)=>mlp`"),
-        ("a|b", "<code>a&#124;b</code>"),
-        ("a`b", "<code>a&#96;b</code>"),
-        ("f<float>", "<code>f&lt;float&gt;</code>"),
-        ("<script>", "<code>&lt;script&gt;</code>"),
-        ("a\\|b", "<code>a&#92;&#124;b</code>"),
-        ("", "`(empty)`"),
-        ("  ", "`(empty)`"),
-    ],
-)
-def test_code(name: str, shown: str) -> None:
-    assert code(name) == shown
-
-
-@given(st.text(st.characters(codec="utf-8"), max_size=200))
-def test_no_name_escapes_its_cell(name: str) -> None:
-    for shown in (code(name), code(name, None)):
-        assert "|" not in shown
-        assert "\n" not in shown
-        assert shown.isprintable()
-        inner = shown.removeprefix("<code>").removesuffix("</code>")
-        assert "<" not in inner
-        assert inner.strip("`").count("`") == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain words, 20.0 %", "plain words, 20.0 %"),
-        ("host_to_device and _x_", "host_to_device and \\_x\\_"),
-        ("`copy.1` | <b> & [a](b)", "\\`copy.1\\` \\| \\<b\\> &amp; \\[a\\](b)"),
-        ("# title\nnext", "\\# title next"),
-        ("- item", "\\- item"),
-    ],
-)
-def test_prose(text: str, shown: str) -> None:
-    assert prose(text) == shown
-
-
-def test_tables() -> None:
-    assert table(["name", "n"], [["a", "1"]]) == ["| name | n |", "| --- | ---: |", "| a | 1 |"]
-    assert table(["n", "name"], [], "rl")[1] == "| ---: | --- |"
-
-
-def test_left_out() -> None:
-    assert left_out(3, 3, "op") == []
-    assert left_out(4, 3, "op") == ["", "1 op left out."]

@@ -16,7 +16,7 @@ from marin_profile.base.errors import NotFoundError
 from marin_profile.base.storage import write_file
 from marin_profile.cli.inputs import Input, named
 from marin_profile.reports.headline import headline
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 
 
 @pytest.fixture

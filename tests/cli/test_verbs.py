@@ -17,7 +17,7 @@ from marin_profile.capture.sources import Capture
 from marin_profile.cli.summarize import MODE_CHOICES
 from marin_profile.pipeline import SummarizeOptions
 from marin_profile.queries import answer, list_queries
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.schema import ProfileSummary, canonical_json
 
 Call = Callable[..., Any]

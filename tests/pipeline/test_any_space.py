@@ -17,7 +17,7 @@ from builders_xspace import Space
 from marin_profile.base.errors import ProfileError
 from marin_profile.pipeline import summarize
 from marin_profile.queries import answer
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.schema import ProfileSummary, parse_summary
 from strategies_xspace import spaces
 

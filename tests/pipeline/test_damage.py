@@ -13,7 +13,7 @@ from marin_profile.base.errors import BrokenInputError
 from marin_profile.history import record_of
 from marin_profile.pipeline import summarize
 from marin_profile.readers import xplane
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import assess
 

@@ -14,7 +14,7 @@ from builders_xspace import summary_of
 from marin_profile.analysis.host import analyse_host
 from marin_profile.analysis.roofline import Peaks
 from marin_profile.queries import answer
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import assess
 from real.captures import VLLM_AFTER, VLLM_BEFORE, ledgers, read, summarize, terms

@@ -1,8 +1,7 @@
-"""Text for reports: names made harmless, numbers in human units, Markdown tables.
+"""Text for people: names made harmless, numbers in human units.
 
 Contract
-* Any text is safe anywhere: no name can end a table cell, open a code span or start a tag.
-  Characters that cannot be seen are written as escapes; cuts say how much is missing.
+* Characters that cannot be seen are written as escapes; cuts say how much is missing.
 * A duration gets the unit that leaves 1 to 999 before the point, two decimals; what is not known
   is "n/a", never 0.
 """
@@ -11,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 LONGEST_NAME = 72
 NOT_KNOWN = "n/a"
@@ -40,46 +39,6 @@ def _escape(character: str) -> str:
     code = ord(character)
     short = f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
     return _ESCAPES.get(character) or (short if code < 0x10000 else f"\\U{code:08x}")
-
-
-def code(text: str, limit: int | None = LONGEST_NAME) -> str:
-    """A name as Markdown code, safe in tables too.
-
-    A backtick would end a code span, a bar a table cell; "<" would be a tag for readers that know
-    no code spans. Such names become a <code> element of character references.
-    """
-    shown = visible(text, limit)
-    if not shown.strip():
-        return "`(empty)`"
-    if not any(character in "`|<" for character in shown):
-        return f"`{shown}`"
-    return "<code>" + "".join(_reference(character) for character in shown) + "</code>"
-
-
-def _reference(character: str) -> str:
-    if character.isalnum() or character in " -,/=()" or ord(character) > 127:
-        return character
-    return {"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(character) or f"&#{ord(character)};"
-
-
-def prose(text: str, limit: int | None = 2000) -> str:
-    """Running text that holds no markup of its own."""
-    shown = visible(text.replace("\n", " "), limit)
-    return "".join(_escaped(shown, at) for at in range(len(shown)))
-
-
-def _escaped(text: str, at: int) -> str:
-    character = text[at]
-    if character == "&":
-        return "&amp;"
-    opens_a_block = at == 0 and character in "-+="
-    is_emphasis = character == "_" and not _is_inside_word(text, at)
-    is_markup = character in "\\`*[]<>|#~"
-    return "\\" + character if is_markup or is_emphasis or opens_a_block else character
-
-
-def _is_inside_word(text: str, at: int) -> bool:
-    return text[at - 1 : at].isalnum() and text[at + 1 : at + 2].isalnum()
 
 
 def duration(microseconds: float | None) -> str:
@@ -129,21 +88,6 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
-
-
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], align: str = "l") -> list[str]:
-    """A Markdown table. `align`: "l" or "r" for each column; columns beyond it are flush right."""
-    rule = ["---" if align[at : at + 1] == "l" else "---:" for at in range(len(headers))]
-    return [_line(headers), _line(rule), *(_line(row) for row in rows)]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def left_out(total: int, shown: int, noun: str, nouns: str | None = None) -> list[str]:
-    """The line below a cut list; nothing if it is whole."""
-    return [] if shown >= total else ["", f"{plural(total - shown, noun, nouns)} left out."]
 
 
 def either(names: Iterable[str]) -> str:

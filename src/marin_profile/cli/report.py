@@ -42,6 +42,6 @@ def command(
             f"The report format {report_format!r} is not available; use --format md (Markdown)."
         )
     summary = one_summary(target, summary_path, use_cache=use_cache)
-    from marin_profile.reports.markdown import render_markdown
+    from marin_profile.reports.report import render_markdown
 
     emit(render_markdown(summary, top_k=top_k), output)

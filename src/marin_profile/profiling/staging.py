@@ -37,7 +37,7 @@ from marin_profile.profiling.hosts import CAPTURE_SUFFIXES
 from marin_profile.profiling.job import Job, Publish
 from marin_profile.profiling.scalars import scalars_of
 from marin_profile.redact import Redactor, redact_summary
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.wandb.artifacts import artifact_metadata
 
 if TYPE_CHECKING:

@@ -105,7 +105,7 @@ def _summarise(
 ) -> list[str]:
     """What did not go well but leaves summary and report."""
     from marin_profile.pipeline import summarize_capture
-    from marin_profile.reports.markdown import render_markdown
+    from marin_profile.reports.report import render_markdown
 
     started = time.monotonic()
     summary = with_run(summarize_capture(capture, known=known), job)

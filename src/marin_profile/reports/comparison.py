@@ -9,18 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_profile.base.text import (
-    NOT_KNOWN,
-    code,
-    duration,
-    left_out,
-    number,
-    plural,
-    prose,
-    rate,
-    size,
-    table,
-)
+from marin_profile.base.text import NOT_KNOWN, duration, number, plural, rate, size
 from marin_profile.comparison.model import (
     Change,
     ComparedCapture,
@@ -36,6 +25,18 @@ from marin_profile.comparison.model import (
     SplitRow,
     Target,
 )
+from marin_profile.documents import markdown
+from marin_profile.documents.model import (
+    Block,
+    Document,
+    Paragraph,
+    Table,
+    bullets,
+    left_out,
+    sections,
+    table,
+)
+from marin_profile.documents.text import code, plain, strong
 from marin_profile.events.classify import COLLECTIVES
 from marin_profile.events.scopes import SEPARATOR
 from marin_profile.reports.basis import a_unit, is_per_device, per_unit
@@ -50,14 +51,19 @@ DURATIONS = ["before", "after", "change"]
 
 def render_comparison(comparison: Comparison) -> str:
     """The whole report."""
-    return "\n".join(
-        ["# Comparison", "", *_answer(comparison), "", *comparison_sections(comparison)]
+    return markdown.render(comparison_report(comparison))
+
+
+def comparison_report(comparison: Comparison) -> Document:
+    """The report as a document."""
+    return Document(
+        "Comparison", tuple(_answer(comparison)), sections(comparison_sections(comparison))
     )
 
 
-def comparison_sections(comparison: Comparison) -> list[str]:
+def comparison_sections(comparison: Comparison) -> list[tuple[str, list[Block]]]:
     """What the answer rests on, section by section."""
-    sections = [
+    return [
         ("Can they be compared?", _comparability(comparison)),
         ("Where the change is: device time", _split(comparison, "ledger", "term")),
         ("Devices that changed otherwise than the others", device_table(comparison)),
@@ -71,14 +77,9 @@ def comparison_sections(comparison: Comparison) -> list[str]:
         ("Gaps", _gaps(comparison)),
         ("Memory", _memory(comparison)),
     ]
-    lines = []
-    for title, body in sections:
-        if body:
-            lines += [f"## {title}", "", *body, ""]
-    return lines
 
 
-def _families(comparison: Comparison) -> list[str]:
+def _families(comparison: Comparison) -> list[Block]:
     """Known of steps only."""
     return _split(comparison, "families", "family") if comparison.basis is None else []
 
@@ -142,24 +143,26 @@ def _typical(target: Target) -> str:
     return f"; the typical (median) step takes {_longer(median.delta)} ({percent(median.relative)})"
 
 
-def _answer(comparison: Comparison) -> list[str]:
-    lines = [f"**{prose(comparison_headline(comparison), None)}**"]
+def _answer(comparison: Comparison) -> list[Block]:
+    blocks: list[Block] = [Paragraph(strong(plain(comparison_headline(comparison), None)))]
     state = comparison.comparability
     if not state.same_capture and state.blocking:
-        why = " ".join(prose(caveat.sentence) for caveat in state.blocking)
-        lines += ["", f"**The two are not comparable, so this is no verdict:** {why}"]
-    lines += largest_parts(comparison)
+        why = " ".join(plain(caveat.sentence) for caveat in state.blocking)
+        no_verdict = strong("The two are not comparable, so this is no verdict:")
+        blocks.append(Paragraph(f"{no_verdict} {why}"))
+    blocks += largest_parts(comparison)
     target = comparison.target
     split = comparison.attribution is not None and not state.same_capture
     lone = target is not None and target.before_steps == target.after_steps == 1
     if split and lone and comparison.basis is None:
-        lines += ["", "One step on each side has no statistics: the change may be noise."]
+        alone = "One step on each side has no statistics: the change may be noise."
+        blocks.append(Paragraph(alone))
     elif split and target:
-        lines += _certainty(comparison)
-    return lines
+        blocks += _certainty(comparison)
+    return blocks
 
 
-def _certainty(comparison: Comparison) -> list[str]:
+def _certainty(comparison: Comparison) -> list[Block]:
     """What the intervals rest on, said once, unless it is captures."""
     assert comparison.attribution is not None
     basis = comparison.attribution.intervals_from
@@ -173,17 +176,16 @@ def _certainty(comparison: Comparison) -> list[str]:
     else:
         return []
     return [
-        "",
-        f"{known}: what differs from run to run takes two captures or more on each side.",
+        Paragraph(f"{known}: what differs from run to run takes two captures or more on each side.")
     ]
 
 
-def largest_parts(comparison: Comparison) -> list[str]:
+def largest_parts(comparison: Comparison) -> list[Block]:
     """The device time, regions and ops that account for most of the change, a paragraph each."""
     attribution = comparison.attribution
     if comparison.comparability.same_capture or attribution is None or comparison.target is None:
         return []
-    lines = []
+    blocks: list[Block] = []
     for title, split in (
         ("Device time", attribution.ledger),
         ("Regions", attribution.headline),
@@ -191,10 +193,10 @@ def largest_parts(comparison: Comparison) -> list[str]:
     ):
         named = ", ".join(f"{_name(row)} {signed(row.delta)}" for row in _leading(split))
         if named:
-            lines += ["", f"{title}: {named}."]
+            blocks.append(Paragraph(f"{title}: {named}."))
         elif split.noise_rows and split.noise and split.noise.delta:
-            lines += ["", f"{title}: nothing is told from noise."]
-    return lines
+            blocks.append(Paragraph(f"{title}: nothing is told from noise."))
+    return blocks
 
 
 def _leading(split: Split) -> list[SplitRow]:
@@ -209,11 +211,11 @@ def _leading(split: Split) -> list[SplitRow]:
 
 def _name(row: SplitRow) -> str:
     if row.name.startswith("("):
-        return prose(row.name)
+        return plain(row.name)
     if not isinstance(row, OpChange):
         return code(row.name)
     manner = ", ".join(filter(None, (_collective(row), _match(row), _pass(row))))
-    return f"{_op_names(row)} ({prose(manner)})"
+    return f"{_op_names(row)} ({plain(manner)})"
 
 
 _MATCHES = {"only_before": "removed", "only_after": "added"}
@@ -274,7 +276,7 @@ def _change(change: Change) -> list[str]:
     ]
 
 
-def _comparability(comparison: Comparison) -> list[str]:
+def _comparability(comparison: Comparison) -> list[Block]:
     state = comparison.comparability
     before, after = comparison.before, comparison.after
     rows = [
@@ -296,16 +298,19 @@ def _comparability(comparison: Comparison) -> list[str]:
         )
         if any(getattr(one, name) is not None for one in (*before, *after))
     ]
-    lines = []
-    if state.same_capture:
-        lines.append("**Same capture: there is nothing to compare.**")
-    lines += [
-        f"- {'**Not comparable:** ' if one.severity == 'blocking' else ''}{prose(one.sentence)}"
-        for one in state.caveats
+    same = "Same capture: there is nothing to compare."
+    blocks: list[Block] = [
+        *([Paragraph(strong(same))] if state.same_capture else []),
+        *bullets(
+            (strong("Not comparable:") + " " if one.severity == "blocking" else "")
+            + plain(one.sentence)
+            for one in state.caveats
+        ),
     ]
-    if not lines:
-        lines.append("Yes, without caveats.")
-    return [*lines, "", *table(["", "before", "after"], rows, "lll")]
+    return [
+        *(blocks or [Paragraph("Yes, without caveats.")]),
+        table(["", "before", "after"], rows, "lll"),
+    ]
 
 
 def _facts(side: Sequence[ComparedCapture], name: str) -> str:
@@ -320,7 +325,7 @@ def _fact(side: ComparedCapture, name: str) -> str:
     return code(str(value)[:12] if name == "trace_sha256" else str(value))
 
 
-def _split(comparison: Comparison, name: str, header: str) -> list[str]:
+def _split(comparison: Comparison, name: str, header: str) -> list[Block]:
     if comparison.attribution is None:
         return []
     split: Split = getattr(comparison.attribution, name)
@@ -333,10 +338,13 @@ def _split(comparison: Comparison, name: str, header: str) -> list[str]:
     note = _sums(comparison)
     if name == "headline":
         note += " The fewest regions that account for it, each with all below it."
-    lines = [note, "", *_table(headers, rows, shown, aligned), *_left_out(split)]
-    if name == "headline" and comparison.attribution.renames:
-        lines += ["", _renames(comparison)]
-    return lines
+    renames = comparison.attribution.renames if name == "headline" else []
+    return [
+        Paragraph(note),
+        _table(headers, rows, shown, aligned),
+        *_left_out(split),
+        *([Paragraph(_renames(comparison))] if renames else []),
+    ]
 
 
 _GROSS = ("headline", "regions")
@@ -371,7 +379,7 @@ def _new_name(rename: Rename) -> str:
 
 def _table(
     headers: Sequence[str], rows: Sequence[list[str]], of: Sequence[SplitRow], aligned: str
-) -> list[str]:
+) -> Table:
     """With a column of intervals where there are any."""
     if not any(row.interval for row in of):
         return table(headers, rows, aligned)
@@ -412,26 +420,26 @@ def _less(others: SplitRow, noise: SplitRow) -> SplitRow:
     )
 
 
-def _left_out(split: Split) -> list[str]:
+def _left_out(split: Split) -> list[Block]:
     told = [row for row in split.rows if not row.noise]
     return left_out(split.total_rows - split.noise_rows, len(told), "row")
 
 
-def _ops(comparison: Comparison) -> list[str]:
+def _ops(comparison: Comparison) -> list[Block]:
     if comparison.attribution is None:
         return []
     split = comparison.attribution.ops
     rows, shown = [], _shown(split)
     for row in shown:
-        named = prose(row.name)
+        named = plain(row.name)
         if isinstance(row, OpChange) and row.match not in _NO_OPS:
             kind = _collective(row)
             named = _op_names(row) + (f" ({kind})" if kind else "")
         rows.append(
             [
                 named,
-                prose(_match(row)) if isinstance(row, OpChange) else "",
-                prose(_pass(row)) if isinstance(row, OpChange) else "",
+                plain(_match(row)) if isinstance(row, OpChange) else "",
+                plain(_pass(row)) if isinstance(row, OpChange) else "",
                 _scope(row),
                 *_calls(row),
                 *_change(row),
@@ -440,8 +448,6 @@ def _ops(comparison: Comparison) -> list[str]:
         )
     calls = ["calls before", "calls after"]
     headers = ["op", "match", "pass", "scope", *calls, *DURATIONS, "relative", "of the change"]
-    lines = [_sums(comparison), ""]
-    lines += [*_table(headers, rows, shown, "llll"), *_left_out(split)]
     parts = [
         f"{name} {signed(part)}"
         for name, part in zip(
@@ -451,7 +457,12 @@ def _ops(comparison: Comparison) -> list[str]:
         )
         if part
     ]
-    return [*lines, *(["", f"All ops: {', '.join(parts)}."] if parts else [])]
+    return [
+        Paragraph(_sums(comparison)),
+        _table(headers, rows, shown, "llll"),
+        *_left_out(split),
+        *([Paragraph(f"All ops: {', '.join(parts)}.")] if parts else []),
+    ]
 
 
 def _calls(row: SplitRow) -> list[str]:
@@ -472,12 +483,12 @@ def _scope(row: SplitRow) -> str:
     return " → ".join(map(code, dict.fromkeys(op.scope for op in ops if op.scope)))
 
 
-def _steps(comparison: Comparison) -> list[str]:
+def _steps(comparison: Comparison) -> list[Block]:
     rows = [
         [
-            prose(row.measure.replace("_", " ")),
+            plain(row.measure.replace("_", " ")),
             code(row.step_class) if row.step_class else "all",
-            prose(row.statistic),
+            plain(row.statistic),
             number(row.before_count),
             number(row.after_count),
             *_change(row),
@@ -485,27 +496,26 @@ def _steps(comparison: Comparison) -> list[str]:
         for row in comparison.step_time
     ]
     if not rows:
-        return ["No step lengths are known."]
+        return [Paragraph("No step lengths are known.")]
     headers = ["length", "class", "statistic", "steps before", "after", *DURATIONS, "relative"]
-    return table(headers, rows, "lll")
+    return [table(headers, rows, "lll")]
 
 
-def _regions(comparison: Comparison) -> list[str]:
+def _regions(comparison: Comparison) -> list[Block]:
     told = [row for row in comparison.regions if not row.noise]
     if not told:
         return []
     rows = [[code(row.path), *_change(row), *_parts(row.gross)] for row in told]
     note = f"{per_unit(comparison)}; a region contains those below it, so these do not sum."
     return [
-        note,
-        "",
-        *table(["region", *DURATIONS, "relative", *_GROSS_HEADERS], rows),
+        Paragraph(note),
+        table(["region", *DURATIONS, "relative", *_GROSS_HEADERS], rows),
         *left_out(comparison.total_regions, len(rows), "region"),
     ]
 
 
-def _collectives(comparison: Comparison) -> list[str]:
-    lines: list[str] = []
+def _collectives(comparison: Comparison) -> list[Block]:
+    blocks: list[Block] = []
     rows = [
         [code(row.collective), name, *_change(change)]
         for row in comparison.collectives
@@ -513,7 +523,7 @@ def _collectives(comparison: Comparison) -> list[str]:
         if change.before or change.after
     ]
     if rows:
-        lines += table(["collective", "time", *DURATIONS, "relative"], rows, "ll")
+        blocks.append(table(["collective", "time", *DURATIONS, "relative"], rows, "ll"))
     rates = [
         [
             code(row.collective),
@@ -528,11 +538,11 @@ def _collectives(comparison: Comparison) -> list[str]:
     ]
     if rates:
         headers = ["collective", "group", "bus before", "bus after", "relative"]
-        lines += ([""] if lines else []) + table(headers, rates)
-    return lines
+        blocks.append(table(headers, rates))
+    return blocks
 
 
-def _gaps(comparison: Comparison) -> list[str]:
+def _gaps(comparison: Comparison) -> list[Block]:
     rows = [
         [
             code(row.name),
@@ -546,10 +556,14 @@ def _gaps(comparison: Comparison) -> list[str]:
         return []
     headers = ["idle before", "gaps before", "gaps after", *DURATIONS, "relative"]
     note = f"{per_unit(comparison)}; ops of one name without its number together."
-    return [note, "", *table(headers, rows), *left_out(comparison.total_gaps, len(rows), "op")]
+    return [
+        Paragraph(note),
+        table(headers, rows),
+        *left_out(comparison.total_gaps, len(rows), "op"),
+    ]
 
 
-def _memory(comparison: Comparison) -> list[str]:
+def _memory(comparison: Comparison) -> list[Block]:
     """Of the fullest program of each side."""
     found = comparison.memory
     if found is None:
@@ -557,18 +571,17 @@ def _memory(comparison: Comparison) -> list[str]:
     one, two = code(found.before_program), code(found.after_program)
     programs = one if one == two else f"{one}, then {two},"
     bound = "" if found.is_complete else " (at least: a plan could not be read to its end)"
-    lines = [
-        f"The peak that XLA planned for {programs} in {prose(found.space)}: "
+    peak = (
+        f"The peak that XLA planned for {programs} in {plain(found.space)}: "
         f"{size(found.before_size)} before, {size(found.after_size)} after, "
-        f"{_more(found.delta_size)}{bound}. By scope, what is alive at the peak:",
-        "",
-    ]
+        f"{_more(found.delta_size)}{bound}."
+    )
     if not found.rows:
-        return [lines[0].partition(" By scope")[0]]
+        return [Paragraph(peak)]
     cells = [
         [
             code(row.scope) if row.scope else "buffers without a scope",
-            prose(row.pass_ or ""),
+            plain(row.pass_ or ""),
             *(NOT_PRESENT if one is None else size(one) for one in _sizes(row)),
             _more(row.delta_size),
         ]
@@ -576,7 +589,10 @@ def _memory(comparison: Comparison) -> list[str]:
     ]
     if found.others_size:
         cells.append(["others", "", "", "", _more(found.others_size)])
-    return lines + table(["scope", "pass", *DURATIONS], cells, "llrrr")
+    return [
+        Paragraph(f"{peak} By scope, what is alive at the peak:"),
+        table(["scope", "pass", *DURATIONS], cells, "llrrr"),
+    ]
 
 
 def _sizes(row: MemoryScopeChange) -> tuple[int | None, int | None]:

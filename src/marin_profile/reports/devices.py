@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from marin_profile.base.text import NOT_KNOWN, code, duration, table
+from marin_profile.base.text import NOT_KNOWN, duration
 from marin_profile.comparison.model import Change, Comparison, DeviceChange
+from marin_profile.documents.model import Block, Paragraph, table
+from marin_profile.documents.text import code
 
 # Of the change of a step, what a device must have changed by to account for it.
 LEAST_ACCOUNTED = 0.5
@@ -51,7 +53,7 @@ def accounting_device(comparison: Comparison) -> str:
     )
 
 
-def device_table(comparison: Comparison) -> list[str]:
+def device_table(comparison: Comparison) -> list[Block]:
     """Empty where all changed alike."""
     if not comparison.devices:
         return []
@@ -69,8 +71,8 @@ def device_table(comparison: Comparison) -> list[str]:
     ]
     headers = ["device", "term", "before", "after", "change", "beyond the others"]
     waits = ["wait for it before", "after"]
-    note = "Per step. Where all devices changed alike there is no row."
-    return [note, "", *table([*headers, *waits], rows, "ll")]
+    note = Paragraph("Per step. Where all devices changed alike there is no row.")
+    return [note, table([*headers, *waits], rows, "ll")]
 
 
 def _waits(wait: Change | None) -> list[str]:

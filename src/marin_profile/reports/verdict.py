@@ -5,8 +5,19 @@ Contract: deterministic; every number is the assessment's or the comparison's ow
 
 from __future__ import annotations
 
-from marin_profile.base.text import NOT_KNOWN, duration, plural, prose, table
+from marin_profile.base.text import NOT_KNOWN, duration, plural
 from marin_profile.comparison.model import Comparison
+from marin_profile.documents import markdown
+from marin_profile.documents.model import (
+    Block,
+    Bullets,
+    Document,
+    Paragraph,
+    bullets,
+    sections,
+    table,
+)
+from marin_profile.documents.text import plain, strong
 from marin_profile.reports.comparison import (
     comparison_headline,
     comparison_sections,
@@ -29,21 +40,34 @@ def render_change(
 ) -> str:
     """The whole page. `after` is the capture that the advice is for, `note` a sentence on which
     captures the comparison is of."""
-    lines = ["# Before and after", "", f"**{prose(assessment.sentence, None)}**", ""]
-    if assessment.label is not None:
-        lines += [f"Label: {prose(assessment.label)}.", ""]
-    lines += [prose(note), ""] if note else []
+    return markdown.render(change(assessment, comparison, after, note=note))
+
+
+def change(
+    assessment: Assessment,
+    comparison: Comparison,
+    after: ProfileSummary,
+    *,
+    note: str | None = None,
+) -> Document:
+    """The page as a document; see `render_change`."""
     headline = f"{comparison_headline(comparison)} {_reconciled(assessment, comparison)}".strip()
-    lines += [prose(headline, None), *largest_parts(comparison), ""]
-    lines += [*_how_sure(assessment), ""]
-    for title, body in (
-        ("What to try next", _next(assessment, after)),
-        ("Checks", _checks(assessment)),
-        ("Deciles of the step time", _deciles(assessment)),
-    ):
-        if body:
-            lines += [f"## {title}", "", *body, ""]
-    return "\n".join([*lines, *comparison_sections(comparison)])
+    lead: list[Block] = [Paragraph(strong(plain(assessment.sentence, None)))]
+    if assessment.label is not None:
+        lead.append(Paragraph(f"Label: {plain(assessment.label)}."))
+    if note:
+        lead.append(Paragraph(plain(note)))
+    lead += [Paragraph(plain(headline, None)), *largest_parts(comparison), *_how_sure(assessment)]
+    own = sections(
+        (
+            ("What to try next", _next(assessment, after)),
+            ("Checks", _checks(assessment)),
+            ("Deciles of the step time", _deciles(assessment)),
+        )
+    )
+    return Document(
+        "Before and after", tuple(lead), (*own, *sections(comparison_sections(comparison)))
+    )
 
 
 def _reconciled(assessment: Assessment, comparison: Comparison) -> str:
@@ -62,12 +86,12 @@ def _reconciled(assessment: Assessment, comparison: Comparison) -> str:
     )
 
 
-def _how_sure(assessment: Assessment) -> list[str]:
+def _how_sure(assessment: Assessment) -> list[Block]:
     """How much was measured, and the reasons that the sentence does not give."""
-    lines = [f"Measured: {_size(assessment.before)} before, {_size(assessment.after)} after."]
+    measured = f"Measured: {_size(assessment.before)} before, {_size(assessment.after)} after."
     noise = assessment.noise_floor
     if noise is not None:
-        lines[0] += (
+        measured += (
             f" From run to run the step time varies by {100 * noise.log_sd:.1f} % "
             f"({noise.num_repeats} repeats in the history)."
         )
@@ -78,27 +102,34 @@ def _how_sure(assessment: Assessment) -> list[str]:
         for one in assessment.reasons
         if listed and not one.startswith(listed) and one not in assessment.sentence
     ]
-    return [*lines, *([""] if reasons else []), *(f"- {prose(one, None)}" for one in reasons)]
+    return [Paragraph(measured), *bullets(plain(one, None) for one in reasons)]
 
 
 def _size(side: SideStepTimes) -> str:
     return f"{plural(side.captures, 'capture')} with {plural(side.steps, 'step')}"
 
 
-def _next(assessment: Assessment, after: ProfileSummary) -> list[str]:
-    lines = []
+def _next(assessment: Assessment, after: ProfileSummary) -> list[Block]:
+    blocks: list[Block] = []
     if assessment.needed is not None:
         aim = "confirm" if assessment.status == LIKELY_FAIL else "settle"
-        lines += [f"To {aim} the verdict: {prose(assessment.needed.sentence)}.", ""]
-    if after.optimization_candidates:
-        lines += ["Findings in the capture after the change, whether it caused them or not:", ""]
-    for candidate in after.optimization_candidates[:MOST_ADVICE]:
-        lines.append(f"- **{prose(candidate.title)}**: {prose('; '.join(candidate.evidence))}")
-        lines += [f"  - {prose(suggestion)}" for suggestion in candidate.suggestions]
-    return lines[:-1] if lines and not lines[-1] else lines
+        text = f"To {aim} the verdict: {plain(assessment.needed.sentence)}."
+        blocks.append(Paragraph(text))
+    candidates = after.optimization_candidates[:MOST_ADVICE]
+    if candidates:
+        lead = "Findings in the capture after the change, whether it caused them or not:"
+        items = tuple(
+            (
+                f"{strong(plain(one.title))}: {plain('; '.join(one.evidence))}",
+                tuple(map(plain, one.suggestions)),
+            )
+            for one in candidates
+        )
+        blocks += [Paragraph(lead), Bullets(items)]
+    return blocks
 
 
-def _checks(assessment: Assessment) -> list[str]:
+def _checks(assessment: Assessment) -> list[Block]:
     if not assessment.checks:
         return []
     rows = [
@@ -114,7 +145,7 @@ def _checks(assessment: Assessment) -> list[str]:
         for check in assessment.checks
     ]
     headers = ["check", "result", "before", "after", "change", "95 % interval", "threshold"]
-    return table(headers, rows, "ll")
+    return [table(headers, rows, "ll")]
 
 
 def _value(check: Check, value: float | None) -> str:
@@ -133,7 +164,7 @@ def _interval(interval: tuple[float, float] | None, unit: str) -> str:
     return f"{interval[0]:+.2f} to {interval[1]:+.2f} {unit}"
 
 
-def _deciles(assessment: Assessment) -> list[str]:
+def _deciles(assessment: Assessment) -> list[Block]:
     """Those that moved: whose interval excludes 0."""
     rows = [
         [
@@ -149,4 +180,7 @@ def _deciles(assessment: Assessment) -> list[str]:
     if not rows:
         return []
     lead = "So many of the steps are shorter; left out is what did not certainly move."
-    return [lead, "", *table(["decile", "before", "after", "change", "95 % interval"], rows)]
+    return [
+        Paragraph(lead),
+        table(["decile", "before", "after", "change", "95 % interval"], rows),
+    ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from marin_profile.base.text import code, duration, left_out, number, share, table
+from marin_profile.base.text import duration, number, share
+from marin_profile.documents.model import Block, Paragraph, left_out, table
+from marin_profile.documents.text import code
 from marin_profile.queries.programs import ProgramRow, program_rows
 from marin_profile.schema import ProfileSummary
 
 MOST_PROGRAMS = 5
 
 
-def programs(summary: ProfileSummary, top_k: int) -> list[str]:
+def programs(summary: ProfileSummary, top_k: int) -> list[Block]:
     rows = program_rows(summary)
     shown = rows[: min(top_k, MOST_PROGRAMS)]
     if not shown:
@@ -44,9 +46,8 @@ def programs(summary: ProfileSummary, top_k: int) -> list[str]:
         for row in shown
     ]
     return [
-        "Basis: whole capture, all devices; a call is one execution on one device.",
-        "",
-        *table(headers, cells, "lrrrrrrrrrl"),
+        Paragraph("Basis: whole capture, all devices; a call is one execution on one device."),
+        table(headers, cells, "lrrrrrrrrrl"),
         *left_out(len(rows), len(shown), "program"),
     ]
 

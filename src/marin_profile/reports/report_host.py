@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from marin_profile.base.text import (
-    code,
-    duration,
-    left_out,
-    number,
-    plural,
-    prose,
-    share,
-    table,
-)
+from marin_profile.base.text import duration, number, plural, share
+from marin_profile.documents.model import Block, Paragraph, bullets, left_out, table
+from marin_profile.documents.text import code, plain
 from marin_profile.queries.host_activity import known_hosts
 from marin_profile.schema import HostActivity, HostCause, ProfileSummary
 
@@ -20,31 +13,31 @@ MOST_STEPS = 6
 MOST_LAUNCHED = 5
 
 
-def host_activity(summary: ProfileSummary, top_k: int) -> list[str]:
+def host_activity(summary: ProfileSummary, top_k: int) -> list[Block]:
     hosts = known_hosts(summary)
-    lines: list[str] = []
-    for host in hosts[:MOST_HOSTS]:
-        lines += [*([""] if lines else []), *_host(host, top_k, named=len(summary.hosts) > 1)]
-    lines += left_out(len(hosts), min(len(hosts), MOST_HOSTS), "host")
+    named = len(summary.hosts) > 1
     reasons = sorted({one.reason for one in summary.host_activity if one.reason})
-    unknown = [f"Not known: {prose(reason)}." for reason in reasons]
-    return [*lines, *([""] if lines and unknown else []), *unknown]
+    return [
+        *(block for host in hosts[:MOST_HOSTS] for block in _host(host, top_k, named=named)),
+        *left_out(len(hosts), min(len(hosts), MOST_HOSTS), "host"),
+        *(Paragraph(f"Not known: {plain(reason)}.") for reason in reasons),
+    ]
 
 
-def _host(host: HostActivity, top_k: int, *, named: bool) -> list[str]:
+def _host(host: HostActivity, top_k: int, *, named: bool) -> list[Block]:
     window = plural(host.whole_periods, "step") if host.whole_periods else "the capture"
     all_idle, some_idle = (
         share(_part(host, time)) for time in (host.idle_duration, host.partly_idle_duration)
     )
-    lines = [
+    idle = (
         f"{f'Host {code(host.host)}: all' if named else 'All'} devices of the host idle at once "
         f"for {all_idle} of {window}; single ones, while others work, for another {some_idle}."
-    ]
+    )
     rows = [
         [
-            prose(row.cause.replace("_", " ")),
+            plain(row.cause.replace("_", " ")),
             code(row.name, 60) if row.name else "",
-            prose(row.place or ""),
+            plain(row.place or ""),
             duration(row.idle_per_step if host.whole_periods else row.idle_duration),
             share(row.share_of_window),
             number(row.count) if row.count else "",
@@ -54,15 +47,13 @@ def _host(host: HostActivity, top_k: int, *, named: bool) -> list[str]:
     ]
     per = "a step" if host.whole_periods else "in all"
     headers = ["the host was in", "name", "step markers", per, "share", "events", "steps"]
-    if rows:
-        lines += ["", *table(headers, rows, "lll")]
-        lines += left_out(len(host.causes), len(rows), "cause")
     facts = [
         f"Compiled {code(one.function or '?')} for {duration(one.duration)}"
         + (f" in step {one.step}." if one.step is not None else ".")
         for one in host.compilations[:top_k]
     ]
-    facts += left_out(len(host.compilations), min(len(host.compilations), top_k), "compilation")[1:]
+    if len(host.compilations) > top_k:
+        facts.append(f"{plural(len(host.compilations) - top_k, 'compilation')} left out.")
     if host.launches:
         facts.append(f"Launches from Python{_rate(host)}.")
     if host.device_reads:
@@ -70,7 +61,12 @@ def _host(host: HostActivity, top_k: int, *, named: bool) -> list[str]:
             f", {host.device_reads / host.whole_periods:,.1f} a step" if host.whole_periods else ""
         )
         facts.append(f"Reads of device values: {number(host.device_reads)}{often}.")
-    return lines + ([""] if facts else []) + [f"- {fact}" for fact in facts]
+    return [
+        Paragraph(idle),
+        *([table(headers, rows, "lll")] if rows else []),
+        *left_out(len(host.causes), len(rows), "cause"),
+        *bullets(facts),
+    ]
 
 
 def _part(host: HostActivity, time: float | None) -> float | None:

@@ -5,19 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_profile.base.text import (
-    NOT_KNOWN,
-    at_least,
-    code,
-    duration,
-    left_out,
-    number,
-    prose,
-    rate,
-    share,
-    size,
-    table,
-)
+from marin_profile.base.text import NOT_KNOWN, at_least, duration, number, rate, share, size
+from marin_profile.documents.model import Block, Paragraph, left_out, table
+from marin_profile.documents.text import INDENT, code, plain
 from marin_profile.facts.device_time import (
     op_time,
     ratio,
@@ -42,14 +32,14 @@ DEEPEST_REGION = 4
 MOST_LOOPS = 5
 
 
-def regions(summary: ProfileSummary, top_k: int) -> list[str]:
+def regions(summary: ProfileSummary, top_k: int) -> list[Block]:
     rows = region_rows(summary)
     if not rows:
-        return ["No op carries a scope path, so there are no regions."]
+        return [Paragraph("No op carries a scope path, so there are no regions.")]
     shown = _tree([row for row in rows if row.depth <= DEEPEST_REGION], 2 * top_k)
     cells = [
         [
-            "&nbsp;&nbsp;" * (row.depth - 1) + code(_last_segment(row)),
+            INDENT * (row.depth - 1) + code(_last_segment(row)),
             duration(row.inclusive_duration),
             share(row.inclusive_share_of_total),
             duration(row.exclusive_duration),
@@ -60,14 +50,14 @@ def regions(summary: ProfileSummary, top_k: int) -> list[str]:
     headers = ["region", "inclusive", "share", "exclusive", "by pass"]
     return [
         *_basis(summary, "hierarchical_regions"),
-        *table(headers, cells, "lrrrl"),
+        table(headers, cells, "lrrrl"),
         *left_out(len(rows), len(shown), "region"),
         *_repeated(summary, top_k),
         *_loops(summary, top_k),
     ]
 
 
-def _loops(summary: ProfileSummary, top_k: int) -> list[str]:
+def _loops(summary: ProfileSummary, top_k: int) -> list[Block]:
     rows = loop_rows(summary)
     shown = rows[: min(top_k, MOST_LOOPS)]
     if not shown:
@@ -76,7 +66,7 @@ def _loops(summary: ProfileSummary, top_k: int) -> list[str]:
         [
             code(row.name),
             code(row.program),
-            prose(row.pass_),
+            plain(row.pass_),
             duration(row.duration),
             share(row.share_of_op_time),
             number(row.iterations),
@@ -86,15 +76,13 @@ def _loops(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     headers = ["loop", "program", "pass", "self time", "share", "iterations", "each"]
     return [
-        "",
-        "Loops, with all ops in them:",
-        "",
-        *table(headers, cells, "lllrrrr"),
+        Paragraph("Loops, with all ops in them:"),
+        table(headers, cells, "lllrrrr"),
         *left_out(len(rows), len(shown), "loop"),
     ]
 
 
-def _repeated(summary: ProfileSummary, top_k: int) -> list[str]:
+def _repeated(summary: ProfileSummary, top_k: int) -> list[Block]:
     rows = [row for row in repeated_rows(summary) if row.depth <= DEEPEST_REGION]
     shown = rows[:top_k]
     if not shown:
@@ -112,16 +100,14 @@ def _repeated(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     headers = ["repeated region", "inclusive", "share", "each, mean", "from, to", "largest"]
     return [
-        "",
-        "Regions that are alike, folded:",
-        "",
-        *table(headers, cells, "lrrrrl"),
+        Paragraph("Regions that are alike, folded:"),
+        table(headers, cells, "lrrrrl"),
         *left_out(len(rows), len(shown), "region"),
     ]
 
 
 def _pass_share(row: RegionRow, part: PassPart) -> str:
-    return f"{prose(part.pass_)} {share(ratio(part.inclusive_duration, row.inclusive_duration))}"
+    return f"{plain(part.pass_)} {share(ratio(part.inclusive_duration, row.inclusive_duration))}"
 
 
 def _last_segment(row: RegionRow) -> str:
@@ -141,16 +127,16 @@ def _tree(rows: Sequence[RegionRow], limit: int) -> list[RegionRow]:
     return sorted(chosen, key=order)
 
 
-def top_ops(summary: ProfileSummary, top_k: int) -> list[str]:
+def top_ops(summary: ProfileSummary, top_k: int) -> list[Block]:
     if not summary.hot_ops:
-        return ["No device op was recorded."]
+        return [Paragraph("No device op was recorded.")]
     whole = op_time(summary, "hot_ops")
     ops = sorted((hot_op_row(op, whole) for op in summary.hot_ops), key=by_time)
     rows = [
         [
             code(op.name),
             code(op.category),
-            prose(op.pass_ or ""),
+            plain(op.pass_ or ""),
             number(op.count),
             duration(op.exclusive_duration),
             share(op.share_of_op_time),
@@ -175,17 +161,17 @@ def top_ops(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     return [
         *_basis(summary, "hot_ops", "all devices"),
-        *table(headers, rows, "lllrrrrrll"),
+        table(headers, rows, "lllrrrrrll"),
         *left_out(len(ops), len(rows), "op", "ops"),
     ]
 
 
-def families(summary: ProfileSummary, top_k: int) -> list[str]:
+def families(summary: ProfileSummary, top_k: int) -> list[Block]:
     families = sorted(
         summary.semantic_families, key=lambda one: (-one.exclusive_duration, one.family)
     )
     if not families:
-        return ["The summary holds no op families."]
+        return [Paragraph("The summary holds no op families.")]
     rows = [
         [
             code(one.family),
@@ -198,12 +184,12 @@ def families(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     return [
         *_basis(summary, "semantic_families", "all devices"),
-        *table(["family", "count", "self time", "share", "example"], rows, "lrrrl"),
+        table(["family", "count", "self time", "share", "example"], rows, "lrrrl"),
         *left_out(len(families), len(rows), "family", "families"),
     ]
 
 
-def roofline_rows(summary: ProfileSummary, top_k: int) -> list[str]:
+def roofline_rows(summary: ProfileSummary, top_k: int) -> list[Block]:
     """The largest programs, passes, families and regions beside the peaks; nothing if there are
     none."""
     roofline = summary.roofline
@@ -213,7 +199,7 @@ def roofline_rows(summary: ProfileSummary, top_k: int) -> list[str]:
     shown = [row for kind in kinds for row in [r for r in roofline.by if r.by == kind][:top_k]]
     rows = [
         [
-            prose(row.by),
+            plain(row.by),
             code(row.name),
             duration(row.duration),
             share(row.coverage),
@@ -228,17 +214,16 @@ def roofline_rows(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     headers = ["by", "name", "compute time", "known costs", "compute", "memory", "MFU", "HFU"]
     return [
-        "",
         *_basis(summary, "roofline", "all devices"),
-        *table(headers, rows, "llrrrrrr"),
+        table(headers, rows, "llrrrrrr"),
         *left_out(len(roofline.by), len(rows), "row"),
     ]
 
 
-def collectives(summary: ProfileSummary, top_k: int) -> list[str]:
+def collectives(summary: ProfileSummary, top_k: int) -> list[Block]:
     ops = collective_rows(summary)
     if not ops:
-        return ["No collective was found among the device ops."]
+        return [Paragraph("No collective was found among the device ops.")]
     rows = [
         [
             code(op.collective),
@@ -267,12 +252,12 @@ def collectives(summary: ProfileSummary, top_k: int) -> list[str]:
     source = "collectives" if summary.collectives else "communication_ops"
     return [
         *_basis(summary, source, "all devices"),
-        *table(headers, rows),
+        table(headers, rows),
         *left_out(len(ops), len(rows), "row"),
     ]
 
 
-def transfers(summary: ProfileSummary, top_k: int) -> list[str]:
+def transfers(summary: ProfileSummary, top_k: int) -> list[Block]:
     found = transfer_rows(summary)
     rows = [
         [
@@ -301,7 +286,7 @@ def transfers(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     return [
         *_basis(summary, "transfers", "all devices"),
-        *table(headers, rows),
+        table(headers, rows),
         *left_out(len(found), len(rows), "kind"),
     ]
 
@@ -316,7 +301,7 @@ def _at_least(text: str, is_lower_bound: bool) -> str:
     return f"at least {text}" if is_lower_bound else text
 
 
-def stragglers(summary: ProfileSummary, top_k: int) -> list[str]:
+def stragglers(summary: ProfileSummary, top_k: int) -> list[Block]:
     wait = communication_wait(summary)
     if wait is None:
         return []
@@ -329,19 +314,14 @@ def stragglers(summary: ProfileSummary, top_k: int) -> list[str]:
     )
     exposed = duration(wait.exposed_communication_duration)
     waiting = _at_least(duration(wait.exposed_wait_duration), wait.is_lower_bound)
-    lines = [
+    told = (
         f"Of {exposed} of exposed communication, {waiting} "
-        f"({share(wait.exposed_wait_share)}) is waiting for the last to arrive. {verdict}",
-        "",
-        *_basis(summary, "stragglers", "all devices"),
-    ]
+        f"({share(wait.exposed_wait_share)}) is waiting for the last to arrive. {verdict}"
+    )
     hosts, devices = waiting_host_rows(summary), waiting_device_rows(summary)
     common = ["waits", "makes others wait", "delay per step", "z", "straggler"]
     of_devices = ["waits", "makes others wait", "delay per step on its host", "z", "straggler"]
-    if hosts:
-        cells = [[code(row.host), number(row.devices), *_late_cells(row)] for row in hosts[:top_k]]
-        lines += table(["host", "devices", *common], cells)
-        lines += [*left_out(len(hosts), len(cells), "host"), ""]
+    of_hosts = [[code(row.host), number(row.devices), *_late_cells(row)] for row in hosts[:top_k]]
     cells = [
         [
             code(f"{row.host} {row.device}"),
@@ -350,8 +330,14 @@ def stragglers(summary: ProfileSummary, top_k: int) -> list[str]:
         ]
         for row in devices[:top_k]
     ]
-    lines += table(["device", "arrived last", *of_devices], cells)
-    return lines + left_out(len(devices), len(cells), "device")
+    return [
+        Paragraph(told),
+        *_basis(summary, "stragglers", "all devices"),
+        *([table(["host", "devices", *common], of_hosts)] if hosts else []),
+        *left_out(len(hosts), len(of_hosts), "host"),
+        table(["device", "arrived last", *of_devices], cells),
+        *left_out(len(devices), len(cells), "device"),
+    ]
 
 
 def _late_cells(row: HostRow | WaitingDeviceRow) -> list[str]:
@@ -370,10 +356,10 @@ def _verdict(row: HostRow | WaitingDeviceRow) -> str:
     return "yes" if row.is_straggler else "no"
 
 
-def gaps(summary: ProfileSummary, top_k: int) -> list[str]:
+def gaps(summary: ProfileSummary, top_k: int) -> list[Block]:
     gaps = gap_rows(summary)
     if not gaps:
-        return ["No device idled before any op, or there is no device op."]
+        return [Paragraph("No device idled before any op, or there is no device op.")]
     rows = [
         [
             code(gap.name),
@@ -388,15 +374,15 @@ def gaps(summary: ProfileSummary, top_k: int) -> list[str]:
     headers = ["gap before", "ended by", "count", "total", "longest", "mean"]
     return [
         *_basis(summary, "gap_before_ops", "all devices"),
-        *table(headers, rows, "ll"),
+        table(headers, rows, "ll"),
         *left_out(len(gaps), len(rows), "op"),
     ]
 
 
-def gap_contexts(summary: ProfileSummary, top_k: int) -> list[str]:
+def gap_contexts(summary: ProfileSummary, top_k: int) -> list[Block]:
     contexts = context_rows(summary)
     if not contexts:
-        return ["No gap could be tied to a region."]
+        return [Paragraph("No gap could be tied to a region.")]
     rows = [
         [
             code(one.op_name),
@@ -409,12 +395,12 @@ def gap_contexts(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     return [
         *_basis(summary, "gap_region_contexts", "all devices"),
-        *table(["gap before", "in region", "count", "total", "mean"], rows, "ll"),
+        table(["gap before", "in region", "count", "total", "mean"], rows, "ll"),
         *left_out(len(contexts), len(rows), "row"),
     ]
 
 
-def _basis(summary: ProfileSummary, name: str, scope: str = "") -> list[str]:
+def _basis(summary: ProfileSummary, name: str, scope: str = "") -> list[Block]:
     basis = summary.list_basis.get(name)
-    window = prose(window_name(basis)) if basis else "not stated"
-    return [f"Basis: {window}{', ' + scope if scope else ''}.", ""]
+    window = plain(window_name(basis)) if basis else "not stated"
+    return [Paragraph(f"Basis: {window}{', ' + scope if scope else ''}.")]

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from marin_profile.base.text import (
-    NOT_KNOWN,
-    code,
-    duration,
-    left_out,
-    number,
-    plural,
-    prose,
-    share,
-    table,
-)
+from marin_profile.base.text import NOT_KNOWN, duration, number, plural, share
+from marin_profile.documents.model import Block, Paragraph, bullets, left_out, table
+from marin_profile.documents.text import code, plain, strong
 from marin_profile.facts.device_time import (
     DeviceTime,
     Part,
@@ -33,23 +25,23 @@ from marin_profile.schema import CAPTURE, DurationStats, ProfileSummary
 STEPS_LISTED = 32
 
 
-def steps(summary: ProfileSummary, top_k: int) -> list[str]:
+def steps(summary: ProfileSummary, top_k: int) -> list[Block]:
     step_time = summary.step_time
     total = max(step_time.all_steps.count, len(step_time.steps))
     if not total:
-        return [f"{NO_STEPS.reason} {NO_STEPS.what_would_help}"]
+        return [Paragraph(f"{NO_STEPS.reason} {NO_STEPS.what_would_help}")]
     source = f"Source: {code(step_time.source)}" if step_time.source else "Source not stated"
     if step_time.annotation:
         source += f" {code(step_time.annotation)}"
     cut = sum(step.cut for step in step_time.steps)
-    lines = [
+    told = (
         f"{source}. {plural(total, 'step')}, of which "
         f"{number(step_time.warmup_steps_ignored)} dropped as warm-up"
         + (f" and {cut} cut by the capture." if cut else ".")
-    ]
+    )
     if step_time.linked is False:
-        lines.append("Device work could not be tied to the steps: only the period is known.")
-    lines += _typical_and_mean(summary)
+        told += " Device work could not be tied to the steps: only the period is known."
+    blocks: list[Block] = [Paragraph(told), *_typical_and_mean(summary)]
     rows = [
         [name, *_stats_cells(stats)]
         for name, stats in (
@@ -61,7 +53,7 @@ def steps(summary: ProfileSummary, top_k: int) -> list[str]:
     ]
     headers = ["", "count", "median", "mean", "p90", "min", "max"]
     if rows:
-        lines += ["", *table(headers, rows)]
+        blocks.append(table(headers, rows))
     if len(step_time.classes) > 1:
         rows = [
             [
@@ -74,24 +66,25 @@ def steps(summary: ProfileSummary, top_k: int) -> list[str]:
         ]
         by = "period" if all(one.period_stats for one in step_time.classes) else "duration"
         named = [f"class by {by}", "share of steps", "every", *headers[1:]]
-        lines += ["", *table(named, rows)]
-    return lines + _outliers(summary, top_k) + _step_table(summary)
+        blocks.append(table(named, rows))
+    return [*blocks, *_outliers(summary, top_k), *_step_table(summary)]
 
 
-def _typical_and_mean(summary: ProfileSummary) -> list[str]:
+def _typical_and_mean(summary: ProfileSummary) -> list[Block]:
     """Both, and why, where they differ."""
     length, why = typical_and_mean(summary), why_they_differ(summary)
     if length is None or not why:
         return []
     over = "" if length.periods is None else f" over {plural(length.periods, 'whole period')}"
     return [
-        "",
-        f"Typical {length.measure} (median) {duration(length.typical)}, mean "
-        f"{duration(length.mean)}{over}: {prose(why, None)}.",
+        Paragraph(
+            f"Typical {length.measure} (median) {duration(length.typical)}, mean "
+            f"{duration(length.mean)}{over}: {plain(why, None)}."
+        )
     ]
 
 
-def _outliers(summary: ProfileSummary, top_k: int) -> list[str]:
+def _outliers(summary: ProfileSummary, top_k: int) -> list[Block]:
     outliers = summary.step_time.outliers
     if not outliers:
         return []
@@ -112,18 +105,15 @@ def _outliers(summary: ProfileSummary, top_k: int) -> list[str]:
     headers = ["step", "period", "beyond the median", "cause", "grew by", "name", "before"]
     noise = "more than 10 % and 5 standard deviations"
     return [
-        "",
-        f"{plural(len(outliers), 'outlier')}, longer than the median by {noise}:",
-        "",
-        *(f"- {prose(cost_text(cost), None)}" for cost in costs[:top_k]),
+        Paragraph(f"{plural(len(outliers), 'outlier')}, longer than the median by {noise}:"),
+        *bullets(plain(cost_text(cost), None) for cost in costs[:top_k]),
         *left_out(len(costs), min(len(costs), top_k), "cause"),
-        "",
-        *table(headers, rows, "rrrlrll"),
+        table(headers, rows, "rrrlrll"),
         *left_out(len(outliers), len(shown), "outlier"),
     ]
 
 
-def _step_table(summary: ProfileSummary) -> list[str]:
+def _step_table(summary: ProfileSummary) -> list[Block]:
     steps = summary.step_time.steps
     rows = [
         [
@@ -141,7 +131,7 @@ def _step_table(summary: ProfileSummary) -> list[str]:
     if not rows:
         return []
     headers = ["step", "number", "kept", "start", "period", "duration", "critical path", "class"]
-    return ["", *table(headers, rows, "rrlrrrrl"), *left_out(len(steps), len(rows), "step")]
+    return [table(headers, rows, "rrlrrrrl"), *left_out(len(steps), len(rows), "step")]
 
 
 def _stats_cells(stats: DurationStats) -> list[str]:
@@ -149,22 +139,22 @@ def _stats_cells(stats: DurationStats) -> list[str]:
     return [number(stats.count), *(duration(value) for value in values)]
 
 
-def ledger(summary: ProfileSummary, top_k: int) -> list[str]:
+def ledger(summary: ProfileSummary, top_k: int) -> list[Block]:
     window = headline_window(summary)
     if window is None:
         return _breakdown(summary)
-    lines = _window(summary, window, top_k)
+    blocks = _window(summary, window, top_k)
     if window != CAPTURE and any(row.window == CAPTURE for row in summary.device_ledger):
-        lines += ["", *_window(summary, CAPTURE, top_k)]
-    return lines
+        blocks += _window(summary, CAPTURE, top_k)
+    return blocks
 
 
-def _window(summary: ProfileSummary, window: str, top_k: int) -> list[str]:
-    lines: list[str] = []
+def _window(summary: ProfileSummary, window: str, top_k: int) -> list[Block]:
+    blocks: list[Block] = []
     for time in device_times(summary, window):
         devices = [row for row in device_rows(summary, window) if row.kind == time.kind]
         shown = devices[:top_k]
-        rows = [["**all**", *_ledger_cells(time)]]
+        rows = [[strong("all"), *_ledger_cells(time)]]
         rows += [[_device_name(row), *_ledger_cells(row)] for row in shown]
         headers = [
             f"{code(time.kind)} device",
@@ -177,17 +167,17 @@ def _window(summary: ProfileSummary, window: str, top_k: int) -> list[str]:
             "overlapped communication",
         ]
         order = ", the most idle first" if len(devices) > 1 else ""
-        title = prose(window_name(window).capitalize())
-        lines += [
-            *([""] if lines else []),
-            f"{title}, {plural(time.devices, 'device')}{order}. Compute, exposed communication "
-            "and transfer, unattributed and idle sum to the window.",
-            "",
-            *table(headers, rows),
+        title = plain(window_name(window).capitalize())
+        blocks += [
+            Paragraph(
+                f"{title}, {plural(time.devices, 'device')}{order}. Compute, exposed communication "
+                "and transfer, unattributed and idle sum to the window."
+            ),
+            table(headers, rows),
             *left_out(len(devices), len(shown), "device"),
             *_by_kind(time),
         ]
-    return lines
+    return blocks
 
 
 def _device_name(row: DeviceRow) -> str:
@@ -206,7 +196,7 @@ def _ledger_cells(time: DeviceTime) -> list[str]:
     ]
 
 
-def _by_kind(time: DeviceTime) -> list[str]:
+def _by_kind(time: DeviceTime) -> list[Block]:
     exposed = {part.kind: part for part in time.exposed_communication_by_kind}
     overlapped = {part.kind: part for part in time.overlapped_communication_by_kind}
     rows = [
@@ -223,18 +213,18 @@ def _by_kind(time: DeviceTime) -> list[str]:
     overlap = do_overlap(
         time.exposed_communication_by_kind, time.exposed_communication_duration
     ) or do_overlap(time.exposed_transfer_by_kind, time.exposed_transfer_duration)
-    note = ["", "Kinds run partly at the same time: their sum exceeds their union above."]
-    return ["", *table(headers, rows), *(note if overlap else [])]
+    note = Paragraph("Kinds run partly at the same time: their sum exceeds their union above.")
+    return [table(headers, rows), *([note] if overlap else [])]
 
 
 def _part_cells(part: Part | None) -> list[str]:
     return [duration(part.duration), share(part.share)] if part else [duration(0.0), share(0.0)]
 
 
-def _breakdown(summary: ProfileSummary) -> list[str]:
+def _breakdown(summary: ProfileSummary) -> list[Block]:
     breakdown = summary.time_breakdown
     if breakdown.total_duration <= 0:
-        return ["No device time was recorded, so there is nothing to divide."]
+        return [Paragraph("No device time was recorded, so there is nothing to divide.")]
     rows = [
         [name, duration(part.total_duration), share(part.share_of_total)]
         for name in ("compute", "communication", "host", "stall", "other")
@@ -242,7 +232,6 @@ def _breakdown(summary: ProfileSummary) -> list[str]:
     ]
     basis = code(breakdown.duration_basis)
     return [
-        f"The summary holds no device ledger; this is its {basis} breakdown.",
-        "",
-        *table(["part", "time", "share"], rows),
+        Paragraph(f"The summary holds no device ledger; this is its {basis} breakdown."),
+        table(["part", "time", "share"], rows),
     ]

@@ -1,4 +1,4 @@
-"""The Markdown report as a whole."""
+"""The report as a whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from builders_summary import (
     uneven_steps,
 )
 from marin_profile.reports.headline import headline
-from marin_profile.reports.markdown import render_markdown
+from marin_profile.reports.report import render_markdown
 from marin_profile.schema import Host, ProfileSummary, parse_summary
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from marin_profile.base.text import code, left_out, prose, share, size, table
+from marin_profile.base.text import share, size
+from marin_profile.documents.model import Block, Paragraph, left_out, table
+from marin_profile.documents.text import code, plain
 from marin_profile.facts.memory import fullest
 from marin_profile.schema import MemoryBuffer, ProfileSummary, ProgramMemory
 
@@ -14,11 +16,11 @@ LEAST_OF_FULLEST = 0.1
 LEFT_OUT = ("smaller program or memory space", "smaller programs or memory spaces")
 
 
-def memory(summary: ProfileSummary, top_k: int) -> list[str]:
+def memory(summary: ProfileSummary, top_k: int) -> list[Block]:
     return [*_in_use(summary, top_k), *_planned(summary, top_k)]
 
 
-def _in_use(summary: ProfileSummary, top_k: int) -> list[str]:
+def _in_use(summary: ProfileSummary, top_k: int) -> list[Block]:
     """The fullest first."""
     rows = sorted(summary.allocators, key=lambda row: row.headroom_size / (row.capacity_size or 1))
     if not rows:
@@ -36,15 +38,13 @@ def _in_use(summary: ProfileSummary, top_k: int) -> list[str]:
         for row in rows[:top_k]
     ]
     return [
-        "By the allocators, which count what was reserved and allocated.",
-        "",
-        *table(headers, body, "ll"),
+        Paragraph("By the allocators, which count what was reserved and allocated."),
+        table(headers, body, "ll"),
         *left_out(len(rows), len(body), "allocator"),
-        "",
     ]
 
 
-def _planned(summary: ProfileSummary, top_k: int) -> list[str]:
+def _planned(summary: ProfileSummary, top_k: int) -> list[Block]:
     if not summary.memory:
         return []
     least = LEAST_OF_FULLEST * summary.memory[0].peak_size
@@ -61,22 +61,21 @@ def _planned(summary: ProfileSummary, top_k: int) -> list[str]:
         "temporaries",
         "at",
     ]
-    lines = ["By XLA's plan, on each device; not what an allocator gave.", ""]
-    lines += table(headers, [_program(row) for row in shown], "ll")
-    lines += left_out(len(summary.memory), len(shown), *LEFT_OUT)
-    lines += [
-        "",
-        f"At the peak of {_name(first)} in {prose(first.space)}, by scope: {_scopes(first)}.",
-    ]
-    if first.padding_size:
-        lines.append(f"{size(first.padding_size)} of it is padding.")
-    lines += ["", "The largest buffers there:", ""]
+    padding = f" {size(first.padding_size)} of it is padding." if first.padding_size else ""
     buffers = first.buffers[: min(top_k, MOST_BUFFERS)]
-    headers = ["buffer", "kind", "shape", "scope", "size", "of the peak", "padding"]
-    rows = [_buffer(one, first.peak_size) for one in buffers]
-    return (
-        lines + table(headers, rows, "llll") + left_out(first.buffer_count, len(buffers), "buffer")
-    )
+    of_buffers = ["buffer", "kind", "shape", "scope", "size", "of the peak", "padding"]
+    return [
+        Paragraph("By XLA's plan, on each device; not what an allocator gave."),
+        table(headers, [_program(row) for row in shown], "ll"),
+        *left_out(len(summary.memory), len(shown), *LEFT_OUT),
+        Paragraph(
+            f"At the peak of {_name(first)} in {plain(first.space)}, by scope: "
+            f"{_scopes(first)}.{padding}"
+        ),
+        Paragraph("The largest buffers there:"),
+        table(of_buffers, [_buffer(one, first.peak_size) for one in buffers], "llll"),
+        *left_out(first.buffer_count, len(buffers), "buffer"),
+    ]
 
 
 def _name(row: ProgramMemory) -> str:
@@ -86,7 +85,7 @@ def _name(row: ProgramMemory) -> str:
 def _scopes(row: ProgramMemory) -> str:
     return ", ".join(
         (code(one.scope) if one.scope else "buffers without one")
-        + (f" ({prose(one.pass_)})" if one.pass_ and one.pass_ != "other" else "")
+        + (f" ({plain(one.pass_)})" if one.pass_ and one.pass_ != "other" else "")
         + f" {size(one.size)} ({share(one.size / row.peak_size)})"
         for one in row.by_scope[:MOST_SCOPES]
     )
@@ -96,7 +95,7 @@ def _program(row: ProgramMemory) -> list[str]:
     peak = size(row.peak_size)
     return [
         _name(row),
-        prose(row.space),
+        plain(row.space),
         peak if row.is_complete else f"at least {peak}",
         size(row.parameter_size),
         size(row.output_size),
@@ -109,7 +108,7 @@ def _program(row: ProgramMemory) -> list[str]:
 def _buffer(one: MemoryBuffer, peak: int) -> list[str]:
     return [
         code(one.argument or one.instruction or "?"),
-        prose(one.kind),
+        plain(one.kind),
         code(one.shape) if one.shape else "",
         code(one.scope) if one.scope else "",
         size(one.size),
