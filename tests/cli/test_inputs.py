@@ -14,13 +14,14 @@ from marin_profile.base.errors import CannotAnswerError, NotFoundError
 from marin_profile.base.storage import write_file
 from marin_profile.capture.sources import Capture
 from marin_profile.cli import progress
-from marin_profile.cli.inputs import Input, Kind, Wandb, load_input
+from marin_profile.cli.inputs import load
+from marin_profile.inputs import Input, Kind
 from marin_profile.pipeline import SummarizeOptions, summarize
 from marin_profile.schema import ProfileSummary
 
 
 def loaded(kind: Kind, value: object, *, warmup_steps: int = 1) -> ProfileSummary:
-    return load_input(Input(kind, str(value)), warmup_steps=warmup_steps, wandb=Wandb())
+    return load(Input(kind, str(value)), warmup_steps=warmup_steps)
 
 
 Capfd = pytest.CaptureFixture[str]
@@ -67,7 +68,7 @@ def test_progress_is_shown_while_a_profile_is_read_and_only_then(
 
     monkeypatch.setattr(progress, "working_on", working)
     for given in (Input("summary", f"{tmp_path}/s.json"), Input("profile_dir", str(tmp_path))):
-        load_input(given, warmup_steps=1, wandb=Wandb())
+        load(given)
     assert seen == ["begin 1", "end"]
 
 

@@ -14,7 +14,7 @@ from builders_verdict import capture, noisy
 from marin_profile import summarize
 from marin_profile.base.errors import NotFoundError
 from marin_profile.base.storage import write_file
-from marin_profile.cli.inputs import Input, named
+from marin_profile.inputs import Input, named
 from marin_profile.reports.headline import headline
 from marin_profile.reports.report import render_markdown
 

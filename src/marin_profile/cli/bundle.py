@@ -27,7 +27,7 @@ from marin_profile.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from marin_profile.cli.inputs import Input, Kind, Wandb
+    from marin_profile.inputs import Input, Kind, Wandb
     from marin_profile.schema import ProfileSummary
 
 _KINDS: dict[Kind, tuple[str, str]] = {
@@ -98,7 +98,7 @@ def command(
     and compared. Exit code 0: pass, warn or
     likely fail; 1: fail or inconclusive; 7: likely fail, with --fail-on-likely.
     """
-    from marin_profile.cli.inputs import Input, Wandb, named
+    from marin_profile.inputs import Input, Wandb, named
 
     sides = {
         side: [Input(kind, value) for kind in _KINDS for value in options.pop(f"{side}_{kind}")]
@@ -153,12 +153,10 @@ def command(
 def _load_all(
     side: str, inputs: list[Input], warmup_steps: int, wandb: Wandb, use_cache: bool
 ) -> list[ProfileSummary]:
-    from marin_profile.cli.inputs import load_input
+    from marin_profile.cli.inputs import load
 
     loaded = []
     for given in inputs:
         note(f"{side}: reading {given.value}")
-        loaded.append(
-            load_input(given, warmup_steps=warmup_steps, wandb=wandb, use_cache=use_cache)
-        )
+        loaded.append(load(given, warmup_steps=warmup_steps, wandb=wandb, use_cache=use_cache))
     return loaded

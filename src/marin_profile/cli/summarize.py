@@ -14,7 +14,7 @@ from marin_profile.capture.formats import FORMATS
 from marin_profile.cli.options import Verb, emit, note, output_option, wandb_options, warmup_option
 
 if TYPE_CHECKING:
-    from marin_profile.cli.inputs import Kind
+    from marin_profile.inputs import Kind
     from marin_profile.schema import ProfileSummary
     from marin_profile.wandb.download import Fetched
 
@@ -83,11 +83,13 @@ def command(
         raise UsageError(f"Name exactly one profile: with {known}.")
     fetched = None
     if any(source is not None for source in remote):
-        from marin_profile.cli.inputs import Input, Wandb, fetch_named
+        from marin_profile.cli.inputs import TERMINAL
+        from marin_profile.inputs import Input, Wandb, fetch_named
 
         kind: Kind = "artifact" if artifact is not None else "run_target"
         given = Input(kind, artifact or run_target or "")
-        fetched = fetch_named(given, Wandb(entity, project, alias, download_root, trust_references))
+        wandb = Wandb(entity, project, alias, download_root, trust_references)
+        fetched = fetch_named(given, wandb, TERMINAL)
         profile_dir = fetched.folder
     elif trust_references or any((entity, project, alias, download_root)):
         raise UsageError(
