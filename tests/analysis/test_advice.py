@@ -955,6 +955,7 @@ def test_a_read_in_every_step_and_the_launch_behind_it_are_one_cause():
     assert claims(rounds_per_step=1, launches_per_step=1.0, **said) == [
         ("device-reads", pytest.approx(0.13))
     ]
+    assert found(rounds_per_step=1, launches_per_step=1.0, **said)[0].found.certainty == "known"
     (bound,) = found(rounds_per_step=1, launches_per_step=1.0, keeps_up=False, **said)
     assert bound.found.certainty == "at most"
     apart = [("device-reads", 0.07), ("dispatch-bound", 0.06)]
@@ -975,6 +976,30 @@ def test_without_a_straggler_the_step_is_shorter_by_what_each_of_the_others_wait
     assert claims(terms=terms, late_devices=late, compute_by_device=alike) == [
         ("straggler", pytest.approx(0.19))
     ]
+
+
+def in_turn(wait: float) -> Space:
+    """Two programs a step, each launched (10 us) when the host has seen the end of the last: `wait`
+    us after it."""
+    space = Space("host")
+    host = space.host()
+    for step in range(STEPS):
+        host.marker(step, STEP * step, STEP)
+        for number in range(2):
+            at, run_id = STEP * step + 500 * number, 2 * step + number
+            host.call("PjitFunction(f)", at, 10)
+            host.call("Buffer::Await", at + 12, 1, _pt=0, _p=run_id)
+            host.call("Buffer::Await", at + 499, 1, _ct=0, _c=run_id)
+            host.cpu_op("fusion", at + 10, 490 - wait, run_id=run_id, module="jit_f")
+    return space
+
+
+def test_waiting_and_launching_in_turn_is_found_in_a_profile():
+    """In a step 2 x 10 us in launches and 2 x `wait`; a window begins and ends with work, so that
+    it lacks one of these gaps."""
+    (reads,) = (one for one in advice_of(in_turn(16)) if one.candidate_id == "device-reads")
+    assert (reads.ceiling_share, reads.certainty) == (pytest.approx(0.052, rel=0.05), "known")
+    assert "device-reads" not in ids(in_turn(14))
 
 
 def test_what_is_launched_and_has_not_begun_is_the_cost_of_launches():

@@ -79,6 +79,11 @@ def _launching(f: Findings) -> list[HostIdle]:
     return [replace(most, kind=kind, name="", share=share)]
 
 
+def _is_slower(f: Findings) -> bool:
+    """Without its waits the host would still be what the devices wait for."""
+    return bool(f.rounds_per_step) and not f.keeps_up
+
+
 def _reads_once(f: Findings) -> bool:
     """In every step, and launches little then: it launches late because it has read."""
     launches = f.launches_per_step
@@ -207,7 +212,7 @@ late_launches = _rule_of(
         "Launch the next step before the last one ends",
         "The devices wait while the host launches: it begins only when they have nothing to run.",
     ),
-    lambda f: not f.keeps_up,
+    _is_slower,
 )
 reads = _rule_of(
     _kind(READ),
@@ -215,7 +220,7 @@ reads = _rule_of(
         "Read values from the devices less often",
         "The host waits for values of the devices, which have nothing to run meanwhile.",
     ),
-    lambda f: not f.keeps_up,
+    _is_slower,
 )
 writes = _rule_of(
     _kind(WRITE),
