@@ -18,7 +18,9 @@ Reader = Callable[[Answer, Mapping[str, str]], Read]
 _UNITS = {
     "us": US,
     "share of 1": SHARE,
+    "share of device op time": SHARE,
     "byte": BYTES,
+    "byte/step": BYTES,
     "count": COUNT,
     "device": COUNT,
     "step": COUNT,
@@ -49,8 +51,9 @@ def _unit(answer: Answer, key: str) -> str:
     return _UNITS.get(stated, stated)
 
 
-def figure(key: str, how: str = "first", **where: str) -> Reader:
-    """The field `key` (dots lead into a record) of the first row like `where`, or of all."""
+def figure(key: str, how: str = "first", *, unit: str = "", **where: str) -> Reader:
+    """The field `key` (dots lead into a record) of the first row like `where`, or of all. `unit`:
+    where the answer's own is wider (a count per step is a ratio)."""
 
     def read(answer: Answer, names: Mapping[str, str]) -> Read:
         rows = _rows(answer, names, where)
@@ -58,7 +61,7 @@ def figure(key: str, how: str = "first", **where: str) -> Reader:
         if not values or None in values:
             return None
         value = {"first": values[0], "sum": sum(values), "max": max(values)}[how]
-        return Found(value, _unit(answer, key.split(".")[-1]))
+        return Found(value, unit or _unit(answer, key.split(".")[-1]))
 
     return read
 
@@ -191,9 +194,11 @@ OURS: dict[str, list[Reading]] = {
     "op_none_typo": [(query, {}) for query in _OP],
     "idle": [(query, {"share": figure("idle_share", **where)}) for query, where in _SHARES]
     + [("overview", {"share": figure("device_time.idle_share")})],
-    "compute": [(query, {"share": figure("compute_share", **where)}) for query, where in _SHARES]
+    "compute": [("time_of", {"share": figure("share_of_device_time", what="compute")})]
+    + [(query, {"share": figure("compute_share", **where)}) for query, where in _SHARES]
     + [("overview", {"share": figure("device_time.compute_share")})],
     "not_compute": [
+        ("time_of", {"share": figure("share_of_device_time", what="all but compute")}),
         (
             "device_ledger",
             {
@@ -233,17 +238,24 @@ OURS: dict[str, list[Reading]] = {
         )
     ],
     "by_kind": [("compute_vs_communication", {"none": figure("communication_duration")})],
-    "ar_step": [("top_ops", {"time": only("all-reduce", figure("per_step_duration", "sum"))})],
+    "ar_step": [
+        ("time_of", {"time": figure("per_step_duration", what="all-reduce")}),
+        ("collective_breakdown", {"time": figure("per_step_duration", "sum", **_AR)}),
+        ("top_ops", {"time": only("all-reduce", figure("per_step_duration", "sum"))}),
+    ],
     "ar_total": [
+        ("time_of", {"time": figure("exclusive_duration", what="all-reduce")}),
         ("collective_breakdown", {"time": figure("total_duration", "sum", **_AR)}),
         ("top_ops", {"time": only("all-reduce", figure("total_duration", "sum"))}),
     ],
-    "ar_count": [("collective_breakdown", {"count": figure("count", "sum", **_AR)})],
-    "ar_bytes": [("collective_breakdown", {"bytes": figure("bytes", "sum", **_AR)})],
+    "ar_count": [
+        ("collective_breakdown", {"count": figure("count_per_step", "sum", unit=COUNT, **_AR)})
+    ],
+    "ar_bytes": [("collective_breakdown", {"bytes": figure("bytes_per_step", "sum", **_AR)})],
     "ar_bandwidth": [("collective_breakdown", {"rate": figure("bus_gbps", **_AR)})],
     "biggest": [("collective_breakdown", {"name": words("collective")})],
     "rs_none": [("collective_breakdown", {}), ("top_ops", {})],
-    "d2h_bytes": [("transfers", {"bytes": figure("bytes", "sum", kind="device_to_host")})],
+    "d2h_bytes": [("transfers", {"bytes": figure("bytes_per_step", "sum", kind="device_to_host")})],
     "memcpy": [("transfers", {"time": figure("waited_duration", "sum")})],
     "why_idle": [("host_activity", {"name": words("name", record="cause")})],
     "longest_gap": [
@@ -256,9 +268,16 @@ OURS: dict[str, list[Reading]] = {
         )
     ],
     "between": [
-        ("host_activity", {"time": figure("idle_per_step", "sum", record="cause", place="between")})
+        ("step_time", {"time": figure("gap_median", record="steps")}),
+        (
+            "host_activity",
+            {"time": figure("idle_per_step", "sum", record="cause", place="between")},
+        ),
     ],
-    "recompile": [("host_activity", {"count": figure("count", "sum", record="compile")})],
+    "recompile": [
+        ("compilations", {"count": figure("compilations", "sum", unit=COUNT, record="host")}),
+        ("host_activity", {"count": figure("count", "sum", record="compile")}),
+    ],
     "kernels": [],
     "slower": [("stragglers", {"name": words("stragglers", record="whole")})],
     "waited_for": [("stragglers", {"name": words("stragglers", record="whole")})],

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
@@ -44,8 +44,15 @@ from scoreboard_truth import (
 )
 
 
-def op_truths(ops: Ops, wanted: str, steps: int | None, ledgers: Iterable[float]) -> Truths:
-    """Of one op by name; the times of a window's devices together are in `ledgers`."""
+def op_truths(
+    ops: Ops,
+    wanted: str,
+    steps: int | None,
+    ledgers: Iterable[float],
+    begun: Sequence[float] = (),
+) -> Truths:
+    """Of one op by name; the times of a window's devices together are in `ledgers`. Where it is
+    known when the steps begin, the first may be left out, and the last, which has no period."""
     lengths, devices = ops.lengths(wanted), len(ops.devices)
     total, op_time = sum(lengths), sum(op.length for op in ops.all)
     found: Truths = {
@@ -55,7 +62,11 @@ def op_truths(ops: Ops, wanted: str, steps: int | None, ledgers: Iterable[float]
         "op_share": {"share": share(*(total / one for one in (op_time, *ledgers)), within=1e-4)},
     }
     if steps:
-        found["op_step"] = {"time": us(total / steps, total / steps / devices)}
+        sums = [total / steps]
+        for end, kept in ((float("inf"), steps - 1), (begun[-1], steps - 2)) if begun else ():
+            mine = (op for op in ops.all if op.name == wanted and begun[1] <= op.start < end)
+            sums.append(sum(op.length for op in mine) / kept)
+        found["op_step"] = {"time": us(*sums, *(one / devices for one in sums))}
     return found
 
 
@@ -116,7 +127,7 @@ def cpu_truths(traces: Path, reference: Path) -> Truths:
         | NO_COSTS
         | {"ag_overlap": Nothing(), "recompile": Nothing(), "cut": {"whole": name("whole")}}
         | top_truths(ops)
-        | op_truths(ops, NAMES[CPU]["op"], n, [one["us"] for one in both])
+        | op_truths(ops, NAMES[CPU]["op"], n, [one["us"] for one in both], begun)
         | ledger_truths(*both, largest="communication")
         | {
             "step": {"time": us(median(periods), fmean(periods))},
