@@ -377,6 +377,23 @@ def test_the_gap_between_steps_is_the_period_less_the_duration() -> None:
     assert rows("how long is the gap between steps?")[0]["gap_median"] == 100.0
 
 
+def test_what_is_asked_per_step_is_no_question_about_steps() -> None:
+    """250 of 1,000 us are idle in a step; a share is a share."""
+    steps = SUMMARY.step_time.model_copy(update={"mean_period": 1000.0})
+    summary = build_summary(step_time=steps)
+    for question in ("how much idle time is there per step?", "idle time in each step"):
+        answered = answer(summary, question)
+        assert answered["query_type"] == "time_of"
+        assert answered["results"][0]["per_step_duration"] == 250.0
+    answered = answer(summary, "what share of the time is communication?")
+    assert answered["per"]["unit"] == "share"
+    assert answered["results"][0]["communication_share"] == pytest.approx(0.2)
+    assert answer(TRAINED, "how many bytes per all-reduce call?")["results"][0][
+        "bytes_per_call"
+    ] == pytest.approx(1000.0)
+    assert "'p99'" in refusal("what is the p99 of the step time?")
+
+
 # Launches and compilations.
 
 
@@ -515,7 +532,36 @@ def test_kind_and_pass_and_scope_together() -> None:
     assert [row["name"] for row in rows("top ops of the mlp")] == ["fusion.7"]
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how much of the compute is in layer_1 on device 0?",
+        "how long does train_step take on device 0?",
+        "how much time in layer_1 in step 7?",
+    ],
+)
+def test_device_0_is_a_device(question: str) -> None:
+    assert "alone" in refusal(question, TRAINED)
+
+
+def test_of_several_passes_each_must_be_there() -> None:
+    assert "recompute" in refusal("does recompute take longer than the backward pass?")
+    assert len(rows("is the backward pass longer than the forward pass?")) == 2
+
+
 # What if.
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how much faster would it be with 16 devices?",
+        "what would the step take on another machine?",
+        "what if we had more memory?",
+    ],
+)
+def test_what_cannot_be_replayed_is_said(question: str) -> None:
+    assert "none of what can be replayed" in refusal(question, TRAINED)
 
 
 def test_the_ceiling_where_nothing_was_replayed() -> None:

@@ -67,6 +67,7 @@ QUERY = Query(
     run=run,
     rows=(CoverageRow, DroppedRow, UnattributedRow),
     parameters=("limit",),
+    gives={"share": ("hlo_attributed_share", "scope_attributed_share")},
     intents=(
         intent(14, "attribution"),
         intent(9, "coverage"),

@@ -209,7 +209,10 @@ QUERY = Query(
     run=run,
     rows=(BoundRow, TimePart, BoundPartRow, BoundOpRow),
     parameters=("limit", "program", "pass", "family", "scope"),
-    gives={"second": ("achieved", "achieved_tflops", "achieved_gbps")},
+    gives={
+        "share": ("mfu", "hfu", "device_time", "utilization"),
+        "second": ("achieved", "achieved_tflops", "achieved_gbps"),
+    },
     intents=(
         intent(11, "bound", "memory|bandwidth|flop", unless=("communication", "collective")),
         intent(10, "bound", "compute|what|by|which", unless=("communication", "collective")),

@@ -60,5 +60,8 @@ QUERY = Query(
         intent(10, "warning|note", unless=("@op",)),
         intent(10, "hardware", unless=("roofline",)),
         intent(9, "host", "many", "how"),
+        intent(8, "jax|version"),
+        intent(8, "when", "recorded|taken|take|made|started|capture"),
+        intent(9, "event", "many|drop|lose|missing"),
     ),
 )

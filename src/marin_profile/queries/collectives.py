@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from marin_profile.base.units import (
     Bytes,
+    BytesPerCall,
     BytesPerStep,
     Count,
     Devices,
@@ -46,6 +47,7 @@ class CollectiveRow(Row, frozen=True, kw_only=True):
     per_step_duration: Microseconds | None = None
     count_per_step: Ratio | None = None
     bytes_per_step: BytesPerStep | None = None
+    bytes_per_call: BytesPerCall | None = None
 
 
 def collective_rows(summary: ProfileSummary, kind: str | None = None) -> list[CollectiveRow]:
@@ -54,6 +56,7 @@ def collective_rows(summary: ProfileSummary, kind: str | None = None) -> list[Co
             one,
             total_duration=one.duration,
             avg_duration=one.duration / one.count if one.count else None,
+            bytes_per_call=one.bytes / one.count if one.bytes is not None and one.count else None,
             **_per_step(summary, one),
         )
         for one in summary.collectives
@@ -137,7 +140,7 @@ QUERY = Query(
     parameters=("limit", "kind", "order"),
     gives={
         "step": ("bytes_per_step", "count_per_step", "per_step_duration"),
-        "call": ("avg_duration",),
+        "call": ("bytes_per_call", "avg_duration"),
         "second": ("algorithm_gbps", "bus_gbps"),
     },
     intents=(
@@ -145,6 +148,8 @@ QUERY = Query(
         intent(9, "communication|@collective", "bandwidth|wait|kind"),
         intent(10, "byte", "@collective|collective"),
         intent(8, "collective"),
+        intent(11, "collective", "expose|overlap|hide", "top|rank|list|each|show|sort"),
+        intent(5, "@collective", "is|are|any|there"),
         intent(11, "byte", "communication"),
         intent(7, "communication", "breakdown|time|cost|top|share|long|much|what|which|show|list"),
         intent(6, "@collective", "breakdown|time|cost|take|share|long|much|many|what|which|show"),

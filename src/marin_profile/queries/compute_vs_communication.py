@@ -132,10 +132,12 @@ QUERY = Query(
     example="Is communication or compute dominating, and what is the worst collective?",
     run=run,
     rows=(DominanceRow, WorstCollective, CollectiveRow, CommunicationWait),
+    gives={"share": ("compute_share", "communication_share")},
     intents=(
         intent(11, "communication|collective", "compute", unless=("op",)),
         intent(11, "communication|collective", "dominate", unless=("op",)),
         intent(11, "communication|collective", "bound|bottleneck"),
+        intent(9, "communication", "share", unless=("wait", "op", "@op")),
         intent(10, "communication|collective", "expose|overlap|hide"),
     ),
 )

@@ -89,7 +89,10 @@ QUERY = Query(
     run=run,
     rows=(TotalRow, DeviceRow, Part),
     parameters=("limit", "window", "device", "by", "order"),
-    gives={"device": ("idle_duration", "compute_duration", "idle_share")},
+    gives={
+        "share": ("idle_share", "compute_share"),
+        "device": ("idle_duration", "compute_duration", "idle_share"),
+    },
     intents=(
         intent(10, "ledger"),
         intent(

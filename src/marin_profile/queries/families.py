@@ -48,6 +48,7 @@ QUERY = Query(
     run=run,
     rows=(FamilyRow,),
     parameters=("limit", "family", "order"),
+    gives={"share": ("share_of_total",)},
     intents=(
         intent(13, "family"),
         intent(12, "op", "kind", "top|time|share|breakdown|take|what|which"),

@@ -14,6 +14,7 @@ COMMUNICATION = "communication"
 TRANSFER = "transfer"
 _MEMBERS = {COMMUNICATION: frozenset(COLLECTIVES), TRANSFER: frozenset(TRANSFERS)}
 
+_COPIES = r"(?:[-_ ](?:copies|copy|memcpy))?"
 # How people write a kind, the longer spelling first.
 _SPELLINGS = (
     ("ragged-all-to-all", r"ragged[-_ ]all[-_ ]to[-_ ]all"),
@@ -23,9 +24,9 @@ _SPELLINGS = (
     ("reduce-scatter", r"reduce[-_ ]?scatter|psum[-_ ]scatter"),
     ("collective-permute", r"collective[-_ ]?permute|ppermute"),
     ("send-recv", r"send[-_/ ]?recv"),
-    ("host_to_device", r"host[-_ ]to[-_ ]device|h2d"),
-    ("device_to_host", r"device[-_ ]to[-_ ]host|d2h"),
-    ("device_to_device", r"device[-_ ]to[-_ ]device|d2d"),
+    ("host_to_device", rf"(?:host[-_ ]to[-_ ]device|h2d){_COPIES}"),
+    ("device_to_host", rf"(?:device[-_ ]to[-_ ]host|d2h){_COPIES}"),
+    ("device_to_device", rf"(?:device[-_ ]to[-_ ]device|d2d){_COPIES}"),
     ("on_chip", r"on[-_ ]chip"),
     ("infeed", r"infeed"),
     ("outfeed", r"outfeed"),

@@ -48,5 +48,6 @@ QUERY = Query(
     run=run,
     rows=(LoopRow,),
     parameters=("limit",),
+    gives={"share": ("share_of_op_time",)},
     intents=(intent(11, "scan|scanned|loop", unless=("copy", "init")),),
 )

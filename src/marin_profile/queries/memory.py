@@ -192,6 +192,7 @@ QUERY = Query(
     run=run,
     rows=(MemoryInUseRow, MemoryRow, MemoryScopeRow, MemoryBufferRow, MemoryOfScope),
     parameters=("limit", "program", "scope", "pass"),
+    gives={"share": ("share_of_peak",)},
     intents=(
         intent(
             12,

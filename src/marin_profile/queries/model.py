@@ -122,12 +122,17 @@ class Query:
     def _per(self, answer: Answer, unit: str, fields: Sequence[str]) -> Answer | CannotAnswer:
         """The answer, if it holds what was asked for in the unit that was asked for."""
         if answer.results and not any(_is_known(answer.results, name) for name in fields):
-            return CannotAnswer(
-                f"{self.name} is not known per {unit}"
-                + (" in this capture." if fields else f"; it is per {', '.join(self.gives)}."),
-                "Ask without the unit: the answer then says what its figures cover.",
-            )
+            return self.not_per(unit)
         return answer
+
+    def not_per(self, unit: str) -> CannotAnswer:
+        """Why there is no answer in this unit."""
+        known = ", ".join(map(_said, self.gives)) or "as it is"
+        return CannotAnswer(
+            f"{self.name} is not known {_said(unit)}"
+            + (" in this capture." if unit in self.gives else f"; it is known {known}."),
+            "Ask without the unit: the answer then says what its figures cover.",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -136,6 +141,10 @@ class Query:
             "example": self.example,
             "parameters": [DECLARED[name].to_dict() for name in self.takes],
         }
+
+
+def _said(unit: str) -> str:
+    return "as a share" if unit == "share" else f"per {unit}"
 
 
 def _is_known(rows: Sequence[Row], name: str) -> bool:

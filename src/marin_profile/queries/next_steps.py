@@ -55,6 +55,7 @@ QUERY = Query(
     run=run,
     rows=(CandidateRow,),
     parameters=("limit",),
+    gives={"share": ("ceiling_share",), "step": ("ceiling_per_step",)},
     intents=(
         intent(11, "next", "step|try|do|action|change"),
         intent(10, "optimize|suggest|improve|tune", unless=("since", "compare")),

@@ -76,6 +76,11 @@ QUERY = Query(
     run=run,
     rows=(ContextOpRow, GapContextRow, GapRow, RegionRow),
     parameters=("limit", "op"),
+    gives={
+        "call": ("avg_duration",),
+        "step": ("per_step_duration",),
+        "share": ("share_of_op_time",),
+    },
     intents=(
         intent(12, "context", "@op|op|gap"),
         intent(9, "gap", "region", unless=("before",)),

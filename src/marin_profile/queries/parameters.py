@@ -18,7 +18,7 @@ from marin_profile.schema import CAPTURE, STEADY
 
 MOST, LEAST = "most", "least"
 TERMS = ("idle", "busy", "compute", "communication", "transfer")
-PER = ("step", "device", "call", "second")
+PER = ("step", "device", "call", "second", "share")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,11 @@ class Parameters:
     def given(self) -> dict[str, object]:
         """What is set, by the parameter's name."""
         values = {one.name.rstrip("_"): getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in values.items() if value not in (None, False)}
+        return {
+            name: value
+            for name, value in values.items()
+            if value is not None and value is not False
+        }
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,11 @@ QUERY = Query(
     run=run,
     rows=(ProgramRow, TopOp),
     parameters=("limit", "program", "order"),
-    gives={"step": ("per_step_duration", "calls_per_step"), "call": ("call_median", "call_mean")},
+    gives={
+        "share": ("share_of_device_time",),
+        "step": ("per_step_duration", "calls_per_step"),
+        "call": ("call_median", "call_mean"),
+    },
     intents=(
         intent(
             12,

@@ -67,9 +67,10 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 _PER = re.compile(
-    r"(?:\bper|\ba|\beach|\bevery|\bin (?:a|one|each|every|a single)|/)\s*(?:training\s+|train\s+|"
-    r"single\s+)?(?P<unit>steps?|iterations?|devices?|gpus?|tpus?|chips?|cores?|calls?|executions?|"
-    r"invocations?|seconds?|s)\b",
+    r"(?:\bper|\beach|\bevery|\bin (?:a|one|each|every|a single)|/)\s*(?:training\s+|train\s+|"
+    r"single\s+|[a-z\-]+\s+(?=call|execution|invocation))?"
+    r"(?P<unit>steps?|iterations?|devices?|gpus?|tpus?|"
+    r"chips?|cores?|calls?|executions?|invocations?|seconds?|s)\b",
     re.IGNORECASE,
 )
 _UNITS = {
@@ -141,11 +142,14 @@ class Mention:
 class Question:
     """A question taken apart. `narrows`: parameters that the answer must take; `things`: the ways
     in which the named thing can be given to a query, the likeliest first; `others`: further names
-    of the same sort; `refused`: the negated word that nothing can be made of."""
+    of the same sort; `unit_concepts`: those that only say per what is asked; `passes`: all that are
+    named; `refused`: the negated word that nothing can be made of."""
 
     text: str
     concepts: frozenset[str]
     parameters: Parameters
+    unit_concepts: frozenset[str] = frozenset()
+    passes: tuple[str, ...] = ()
     narrows: frozenset[str] = frozenset()
     things: tuple[tuple[str, str], ...] = ()
     mentions: tuple[Mention, ...] = ()
@@ -177,7 +181,7 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
     passes = {PASS_WORDS[word] for word in words if word in PASS_WORDS}
     tokens = ["@pass" if concept in PASS_WORDS.values() else concept for concept in concepts]
     device, step = _numbered(words, tokens, "device"), _numbered(words, tokens, "step")
-    per = _per(question) or _per(" ".join(words))
+    per = _per(question) or _per(" ".join(words)) or ("share" if "share" in tokens else None)
     tokens, negated = _negation(tokens)
     things = _things(mentions)
     found = frozenset(tokens)
@@ -225,6 +229,8 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
         text=question,
         concepts=found,
         parameters=parameters,
+        unit_concepts=_unit_concepts(words, tokens),
+        passes=tuple(sorted(passes)),
         narrows=frozenset(narrows),
         things=things,
         mentions=tuple(mentions),
@@ -364,6 +370,7 @@ def _take_pointed_at(text: str, names: Names) -> tuple[str, list[Mention]]:
 
 _GRAM = re.compile(r"(?<![\w@.])[A-Za-z][\w\-]*")
 _LONGEST_GRAM = 4
+_PERCENTILE = re.compile(r"p\d\d+")
 SHORTEST_PART = 3
 
 
@@ -410,6 +417,8 @@ def _spelled(
     read_as: list[tuple[str, str]] = []
     unknown: list[str] = []
     for word in words:
+        if _PERCENTILE.fullmatch(word) and word not in ("p50", "p90"):
+            unknown.append(word)
         if word.startswith("@") or is_said(word) or any(letter.isdigit() for letter in word):
             spelled.append(word)
             continue
@@ -505,6 +514,24 @@ def _per(question: str) -> str | None:
     if not said.startswith(("per", "/", "each", "every", "in")):
         return None
     return _UNITS.get(unit.rstrip("s"), "device")
+
+
+_UNIT_WORDS = frozenset({"step", "device", "call", "execution", "invocation", "second"})
+
+
+def _unit_concepts(words: Sequence[str], tokens: Sequence[str]) -> frozenset[str]:
+    """The concepts that stand in the question as units alone ("per step")."""
+    units = {
+        token
+        for at, token in enumerate(tokens)
+        if token in _UNIT_WORDS and at and words[at - 1] in ("per", "each", "every")
+    }
+    elsewhere = {
+        token
+        for at, token in enumerate(tokens)
+        if token in units and not (at and words[at - 1] in ("per", "each", "every"))
+    }
+    return frozenset(units - elsewhere)
 
 
 def _limit(words: Sequence[str], tokens: Sequence[str]) -> int | None:

@@ -194,7 +194,10 @@ QUERY = Query(
     run=run,
     rows=(ScopeRow, RegionRow, RepeatedRegionRow, PassPart),
     parameters=("limit", "scope", "pass", "order"),
-    gives={"step": ("per_step_duration",)},
+    gives={
+        "share": ("share_of_op_time", "inclusive_share_of_total"),
+        "step": ("per_step_duration",),
+    },
     intents=(
         intent(9, "region", "time|take|top|cost|share|show|list|what|which|break|breakdown|tree"),
         intent(7, "region"),

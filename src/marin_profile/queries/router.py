@@ -46,7 +46,9 @@ def route(summary: ProfileSummary, question: str, queries: Sequence[Query]) -> R
         if direct == query.name:
             return Route(query, (Parameters(),))
     asked = take_apart(summary, question)
-    ranked = _ranked(asked, queries)
+    ranked = _ranked(asked.concepts - asked.unit_concepts, queries) or _ranked(
+        asked.concepts, queries
+    )
     if asked.unknown:
         return Route(None, refusal=_unknown(asked.unknown), asked=asked)
     if asked.refused is not None and ranked:
@@ -59,6 +61,8 @@ def route(summary: ProfileSummary, question: str, queries: Sequence[Query]) -> R
     if best is None:
         return Route(None, asked=asked)
     taker = _taker(asked, ranked, queries)
+    if taker is not None and taker.name == "what_if" and not _changes(asked):
+        return Route(taker, refusal=_NO_CHANGE, asked=asked)
     if taker is None and asked.parameters.without:
         return Route(best, refusal=_negated(_named(asked)), asked=asked)
     if taker is None:
@@ -66,9 +70,9 @@ def route(summary: ProfileSummary, question: str, queries: Sequence[Query]) -> R
     return Route(taker, _given(asked, taker), asked=asked)
 
 
-def _ranked(asked: Question, queries: Sequence[Query]) -> list[tuple[int, Query]]:
+def _ranked(concepts: frozenset[str], queries: Sequence[Query]) -> list[tuple[int, Query]]:
     scores = [
-        (max((one.score for one in query.intents if one.matches(asked.concepts)), default=0), query)
+        (max((one.score for one in query.intents if one.matches(concepts)), default=0), query)
         for query in queries
     ]
     return sorted((one for one in scores if one[0]), key=lambda one: -one[0])
@@ -102,6 +106,10 @@ def _taker(
 def _takes(query: Query, asked: Question) -> bool:
     if not asked.narrows <= set(query.parameters):
         return False
+    if asked.parameters.per is not None and asked.parameters.per not in query.gives:
+        return False
+    if len(asked.passes) > 1 and "pass" not in query.parameters:
+        return False
     return all(_ways(query, one) for one in asked.mentions)
 
 
@@ -120,10 +128,10 @@ def _given(asked: Question, query: Query) -> tuple[Parameters, ...]:
     if "kind" not in taken or (asked.mentions and "kind" not in asked.narrows):
         bare["kind"] = None
     base = replace(asked.parameters, **bare)  # type: ignore[arg-type]
-    if not query.gives:
-        base = replace(base, per=None)
     if asked.parameters.family is not None and not asked.mentions and "family" in taken:
         base = replace(base, family=asked.parameters.family)
+    if len(asked.passes) > 1:
+        return tuple(replace(base, pass_=name) for name in asked.passes)
     ways = [_ways(query, one)[0] for one in asked.mentions]
     kinds = [kind for kind, _ in ways]
     if len(set(kinds)) == len(kinds):
@@ -144,6 +152,19 @@ def _unknown(words: Sequence[str]) -> CannotAnswer:
         "Ask with other words, with a name as the answers of top_ops, hierarchical_regions or "
         "programs give it, or one of the candidates.",
     )
+
+
+_NO_CHANGE = CannotAnswer(
+    "What is to be different is none of what can be replayed.",
+    "Ask what if communication, a kind of collective, the gaps, an op, a scope, a pass or a slow "
+    "device were different; of other machines, sizes or numbers of devices a capture cannot tell.",
+)
+
+
+def _changes(asked: Question) -> bool:
+    given = asked.parameters
+    named = (given.kind, given.device, given.pass_, given.gaps or None, *asked.mentions)
+    return any(one is not None for one in named)
 
 
 def _named(asked: Question) -> str:
@@ -167,6 +188,9 @@ def _cannot_narrow(query: Query, asked: Question, queries: Sequence[Query]) -> C
         f"{name} {given[name]}" if DECLARED[name].kind != "flag" else "all the rest"
         for name in sorted(asked.narrows - set(query.parameters))
     ] + [f"'{one.text}'" for one in asked.mentions if not _ways(query, one)]
+    lacking += list(asked.passes) if "pass" not in query.parameters else []
+    if not lacking and asked.parameters.per is not None:
+        return query.not_per(asked.parameters.per)
     others = [other.name for other in queries if _takes(other, asked) and other is not query]
     return CannotAnswer(
         f"{query.name} is not known for {', '.join(lacking)} alone.",

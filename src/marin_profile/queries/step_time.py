@@ -239,7 +239,7 @@ QUERY = Query(
         intent(
             13,
             "@step",
-            "time|long|take|slower|top|idle|fast|happen|outlier|why|compute|communication|where|about|period",
+            "time|long|take|slower|top|idle|fast|happen|happened|outlier|why|compute|communication|where|about|period",
             unless=_OF_STEPS_PARTS,
         ),
         intent(6, "fast", "how"),

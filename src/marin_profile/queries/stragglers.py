@@ -172,7 +172,7 @@ QUERY = Query(
     run=run,
     rows=(WholeRow, CollectiveWaitRow, HostRow, WaitingDeviceRow, SlowDeviceRow),
     parameters=("limit", "kind", "device", "by", "order"),
-    gives={"step": ("delay_per_step",)},
+    gives={"share": ("exposed_wait_share", "wait_share"), "step": ("delay_per_step",)},
     intents=(
         intent(14, "straggler"),
         intent(12, "device|host", "wait", unless=(*_OTHER, "@kind")),

@@ -22,7 +22,7 @@ from marin_profile.queries.kinds import COMMUNICATION, TRANSFER, is_of_kind
 from marin_profile.queries.model import Answer, CannotAnswer, Query
 from marin_profile.queries.names import path_of, within
 from marin_profile.queries.parameters import Parameters
-from marin_profile.schema import REMAINDER, OpGroup, ProfileSummary
+from marin_profile.schema import REMAINDER, STEADY, OpGroup, ProfileSummary
 
 UNKNOWN_PASS = "unknown"
 _TERM_OF = {
@@ -35,11 +35,12 @@ _TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed"
 
 
 class DeviceTimeRow(Row, frozen=True, kw_only=True, tag_field="record", tag="device_time"):
-    """`parts`: the terms that it is the sum of."""
+    """`parts`: what it is the sum of; `per_step_duration`: of the mean step, on one device."""
 
     what: str
     duration: Microseconds
     share_of_device_time: Share | None
+    per_step_duration: Microseconds | None
     parts: list[Part]
 
 
@@ -82,10 +83,14 @@ def _of_ledger(summary: ProfileSummary, term: str, without: bool) -> Answer | Ca
         name: getattr(time, f"{name}_duration") for name in _TERMS if (name == term) is not without
     }
     duration = sum(parts.values())
+    step = summary.step_time.mean_period
     row = DeviceTimeRow(
         what=f"all but {term}" if without else term,
         duration=duration,
         share_of_device_time=ratio(duration, time.window_duration),
+        per_step_duration=duration / time.window_duration * step
+        if step is not None and window == STEADY
+        else None,
         parts=[
             Part(kind=name, duration=value, share=ratio(value, time.window_duration))
             for name, value in parts.items()
@@ -199,6 +204,9 @@ QUERY = Query(
     run=run,
     rows=(DeviceTimeRow, OpTimeRow, Part),
     parameters=("kind", "pass", "scope", "family", "by", "without"),
-    gives={"step": ("per_step_duration",)},
+    gives={
+        "step": ("per_step_duration",),
+        "share": ("share_of_device_time", "share_of_op_time"),
+    },
     intents=(),
 )

@@ -175,7 +175,11 @@ QUERY = Query(
     run=run,
     rows=(OpRow,),
     parameters=("limit", "kind", "pass", "scope", "program", "order"),
-    gives={"step": ("per_step_duration",), "call": ("avg_duration",)},
+    gives={
+        "share": ("share_of_op_time",),
+        "step": ("per_step_duration",),
+        "call": ("avg_duration",),
+    },
     intents=(
         intent(12, "op", "top", "collective|communication|transfer|compute|@kind|@pass"),
         intent(10, "op", "top|dominate", unless=("compare", "@op")),

@@ -62,7 +62,7 @@ QUERY = Query(
     run=run,
     rows=(TransferRow,),
     parameters=("limit", "kind", "order"),
-    gives={"second": ("gbps", "throughput_gbps")},
+    gives={"share": ("waited_share",), "second": ("gbps", "throughput_gbps")},
     intents=(
         intent(9, "transfer", "fast|faster|bandwidth|wait|kind|size|many|top|byte"),
         intent(9, "@kind", "fast|faster|bandwidth|wait|byte", unless=("@collective",)),

@@ -165,8 +165,28 @@ QUERY = Query(
     run=run,
     rows=(StepRow, ChangeRow, CeilingRow),
     parameters=("limit", "op", "scope", "kind", "pass", "device", "gaps"),
+    gives={
+        "step": ("step_then", "saving_at_most"),
+        "share": ("saving_share", "share_of_device_time"),
+    },
     intents=(
         intent(20, "what|how", "if"),
+        intent(
+            14,
+            "would",
+            unless=(
+                "suggest",
+                "try",
+                "fix",
+                "improve",
+                "optimize",
+                "next",
+                "i",
+                "you",
+                "memory",
+                "free",
+            ),
+        ),
         intent(15, "without", "device|gap|idle|communication|transfer|@kind|@pass|@op|@scope"),
     ),
 )
