@@ -15,6 +15,7 @@ import argparse
 import json
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 from known_causes_cases import CASES, Case, Step, jax
@@ -27,12 +28,13 @@ STEPS = 24
 WARM = 4
 
 
-def captured(step: Step, folder: Path) -> ProfileSummary:
+def captured(step: Step, folder: Path, marked: bool) -> ProfileSummary:
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0
     with jax.profiler.trace(str(folder), profiler_options=options):
         for number in range(STEPS):
-            with jax.profiler.StepTraceAnnotation("train", step_num=number):
+            marker = jax.profiler.StepTraceAnnotation("train", step_num=number)
+            with marker if marked else nullcontext():
                 last = step()
         jax.block_until_ready(last)
     return summarize(folder)
@@ -45,7 +47,7 @@ def first_of(summary: ProfileSummary) -> First | None:
     return First(one.candidate_id, one.title, one.ceiling_per_step, one.certainty)
 
 
-def measured(case: Case, pairs: int, folder: Path) -> Row:
+def measured(case: Case, pairs: int, folder: Path, marked: bool) -> Row:
     steps = {flawed: case.build(flawed) for flawed in (True, False)}
     for step in steps.values():
         for _ in range(WARM):
@@ -55,7 +57,7 @@ def measured(case: Case, pairs: int, folder: Path) -> Row:
         both = {}
         for flawed in (True, False) if pair % 2 == 0 else (False, True):
             place = folder / f"{case.name}_{pair}_{'flawed' if flawed else 'twin'}"
-            both[flawed] = captured(steps[flawed], place)
+            both[flawed] = captured(steps[flawed], place, marked)
         periods = {flawed: one.step_time.mean_period for flawed, one in both.items()}
         if periods[True] is None or periods[False] is None:
             raise SystemExit(f"{case.name}: a capture has no whole step")
@@ -70,6 +72,7 @@ def main() -> None:
     )
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--only", action="append", choices=names)
+    parser.add_argument("--unmarked", action="store_true", help="without step markers")
     parser.add_argument("--keep", type=Path, help="keep the captures in this folder")
     parser.add_argument("--output", type=Path, help="write the rows as JSON")
     options = parser.parse_args()
@@ -77,7 +80,9 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as made:
         for case in chosen:
-            rows.append(measured(case, options.pairs, options.keep or Path(made)))
+            rows.append(
+                measured(case, options.pairs, options.keep or Path(made), not options.unmarked)
+            )
             print(f"{case.name}: {rows[-1].right} of {options.pairs} right", file=sys.stderr)
     if options.output is not None:
         options.output.write_text(json.dumps(as_json(rows), indent=1, sort_keys=True) + "\n")
