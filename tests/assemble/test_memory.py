@@ -89,6 +89,8 @@ def test_a_row():
         ],
         buffer_count=2,
         host_count=1,
+        donated_size=0,
+        donatable_size=0,
     )
 
 
@@ -157,3 +159,40 @@ def test_what_a_scope_would_free():
         assert found["results"][0]["freed_at_most"] == 1000, part
     none = answer(summary(space(256)), "what would `ml` free?")["cannot_answer"]
     assert "called 'ml'" in none["reason"]
+
+
+def updated(*, donated: bool) -> Space:
+    """A state of 256 bytes that becomes an output of its shape, in place or beside it."""
+    made = Space()
+    device = made.tpu(0)
+    for step in range(3):
+        device.op("add.2", 100 * step, 60)
+    shape = shape_proto(11, 8, 8)
+    module = hlo_proto(
+        computation(
+            1,
+            2,
+            instruction("p.1", "parameter", id=1, op_name="state", shape=shape),
+            instruction("add.2", "add", id=2, op_name="jit(step)/add", shape=shape),
+        )
+    )
+    memory = (
+        (allocation(256, 1, 2, parameter=True, output=True),)
+        if donated
+        else (allocation(256, 1, parameter=True), allocation(256, 2, output=True))
+    )
+    plan = buffer_assignment(
+        logical_buffer(1, 256, instruction=1), logical_buffer(2, 256, instruction=2), *memory
+    )
+    return made.hlo(7, module + plan, module="jit_step")
+
+
+def test_what_is_donated_and_what_could_be():
+    (row,) = answer(summary(updated(donated=True)), "is donation working?")["results"]
+    assert (row["donated_size"], row["donatable_size"]) == (256, 0)
+    found = answer(summary(updated(donated=False)), "which inputs of step could be donated?")
+    (row,) = found["results"]
+    assert (row["donated_size"], row["donatable_size"]) == (0, 256)
+    assert row["donatable_arguments"] == ["state"]
+    assert "donate_argnums" in found["note"]
+    assert "cannot_answer" in answer(summary(space(None)), "is donation working?")

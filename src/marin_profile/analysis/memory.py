@@ -35,6 +35,7 @@ KINDS: Final = (PARAMETER, OUTPUT, CONSTANT, TEMPORARY)
 MOST_PROGRAMS = 32
 MOST_SCOPES = 20
 MOST_BUFFERS = 20
+MOST_ARGUMENTS = 5
 
 # xla's memory spaces of each kind of device.
 _SPACES: Final[Mapping[str, Mapping[int, str]]] = {
@@ -76,7 +77,9 @@ class ProgramMemory:
     """See the module docstring. instruction: where the peak is, "" where what stays makes all of
     it. kinds: bytes of each of KINDS; scopes: the MOST_SCOPES largest, then the rest; buffers: the
     MOST_BUFFERS largest of `count`; padding: the sum of what is known, None where none is.
-    is_whole: the plan could be read to its end."""
+    is_whole: the plan could be read to its end. donated: bytes of parameters that are outputs too,
+    so updated in place; donatable: of parameters that are not, though an output has their shape and
+    size; donatable_arguments: the largest of these."""
 
     program_id: int
     module: str
@@ -91,6 +94,9 @@ class ProgramMemory:
     count: int
     padding: int | None
     is_whole: bool
+    donated: int = 0
+    donatable: int = 0
+    donatable_arguments: tuple[str, ...] = ()
 
 
 def program_memory(timeline: Timeline, device_kind: str) -> tuple[ProgramMemory, ...]:
@@ -109,6 +115,7 @@ def program_memory(timeline: Timeline, device_kind: str) -> tuple[ProgramMemory,
                 (module.live(plan, *one) for one in live),
                 key=lambda one: (-one.size, one.kind, one.instruction, one.shape),
             )
+            donated, donatable, arguments = _donation(plan, space, module)
             paddings = [one.padding for one in buffers if one.padding is not None]
             rows.append(
                 ProgramMemory(
@@ -125,10 +132,40 @@ def program_memory(timeline: Timeline, device_kind: str) -> tuple[ProgramMemory,
                     count=len(buffers),
                     padding=sum(paddings) if paddings else None,
                     is_whole=plan.is_whole,
+                    donated=donated,
+                    donatable=donatable,
+                    donatable_arguments=arguments,
                 )
             )
     rows.sort(key=lambda row: (-row.peak, row.module, row.program_id, row.space))
     return tuple(rows[:MOST_PROGRAMS])
+
+
+def _donation(plan: BufferPlan, space: int, module: _Module) -> tuple[int, int, tuple[str, ...]]:
+    """Bytes of parameters whose memory an output has; of those whose memory none has although an
+    output is of the same shape and size; and how the largest of these are called."""
+    allocations = plan.allocations
+    lasting = allocations.is_lasting & ~allocations.is_thread_local & (allocations.space == space)
+    donated = 0
+    parameters: list[LiveBuffer] = []
+    outputs: Counter[tuple[str, int]] = Counter()
+    for row, largest in _largest_buffers(plan, lasting):
+        size = int(allocations.size[row])
+        is_parameter, is_output = allocations.is_parameter[row], allocations.is_output[row]
+        if is_parameter and is_output:
+            donated += size
+        elif is_parameter:
+            parameters.append(module.live(plan, PARAMETER, size, largest))
+        elif is_output:
+            outputs[module.live(plan, OUTPUT, size, largest).shape, size] += 1
+    parameters.sort(key=lambda one: (-one.size, one.argument, one.instruction))
+    donatable: list[LiveBuffer] = []
+    for one in parameters:
+        if one.shape and outputs[one.shape, one.size] > 0:
+            outputs[one.shape, one.size] -= 1
+            donatable.append(one)
+    names = tuple(one.argument or one.instruction for one in donatable[:MOST_ARGUMENTS])
+    return donated, sum(one.size for one in donatable), names
 
 
 def _by_kind(buffers: list[LiveBuffer]) -> tuple[int, int, int, int]:

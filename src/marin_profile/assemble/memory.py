@@ -56,6 +56,9 @@ def _program(row: ProgramMemory, hosts: int) -> schema.ProgramMemory:
         buffers=[_buffer(one) for one in row.buffers],
         buffer_count=row.count,
         is_complete=row.is_whole,
+        donated_size=row.donated,
+        donatable_size=row.donatable,
+        donatable_arguments=list(row.donatable_arguments),
         host_count=hosts,
     )
 

@@ -38,7 +38,9 @@ class ProgramMemory(Record):
     what an allocator gave. The four sizes by kind sum to `peak_size`, and so do `by_scope`; of the
     `buffer_count` buffers the largest are listed. `instruction`: where the peak is, null where it
     is not reached by temporaries. `is_complete`: the plan could be read to its end, else the sizes
-    may be too small. `host_count` hosts hold it."""
+    may be too small. `host_count` hosts hold it. `donated_size`:
+    parameters that are outputs too, updated in place; `donatable_size`: those that are not, though
+    an output has their shape and size; `donatable_arguments`: the largest of these."""
 
     program_id: str
     module: str | None = None
@@ -57,6 +59,9 @@ class ProgramMemory(Record):
     buffer_count: Count
     is_complete: bool = True
     host_count: Count
+    donated_size: Bytes | None = None
+    donatable_size: Bytes | None = None
+    donatable_arguments: list[str] = []
 
 
 class AllocatorMemory(Record):
