@@ -32,6 +32,7 @@ NAMES = {
     "after/profile_report.md",
     "compare.json",
     "track.json",
+    "compare_report.html",
     "compare_report.md",
     "manifest.json",
 }

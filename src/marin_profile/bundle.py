@@ -24,9 +24,10 @@ from marin_profile.base.errors import UsageError
 from marin_profile.base.storage import is_url, plain
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.comparison import Comparison, compare
+from marin_profile.documents import html, markdown
 from marin_profile.facts.step_time import step_length
 from marin_profile.reports.report import render_markdown
-from marin_profile.reports.verdict import render_change
+from marin_profile.reports.verdict import change
 from marin_profile.schema import ProfileSummary, canonical_json
 from marin_profile.tracking import Tracked, track
 from marin_profile.verdict import Thresholds
@@ -34,7 +35,7 @@ from marin_profile.verdict import Thresholds
 _ANY_BUNDLE_SCHEMA = "profile_bundle."
 BUNDLE_SCHEMA = f"{_ANY_BUNDLE_SCHEMA}v1"
 COMPARE_FILE, TRACK_FILE, MANIFEST_FILE = "compare.json", "track.json", "manifest.json"
-COMPARE_REPORT_FILE = "compare_report.md"
+COMPARE_REPORT_FILE, COMPARE_PAGE_FILE = "compare_report.md", "compare_report.html"
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,11 @@ def make_bundle(
             files[f"{folder}/{REPORT_FILE}"] = render_markdown(summary)
     files[COMPARE_FILE] = comparison.to_json()
     files[TRACK_FILE] = tracked.assessment.to_json()
-    files[COMPARE_REPORT_FILE] = render_change(
+    page = change(
         tracked.assessment, comparison, after[advised], note=_advised(advised, len(after))
     )
+    files[COMPARE_REPORT_FILE] = markdown.render(page)
+    files[COMPARE_PAGE_FILE] = html.render(page)
     files[MANIFEST_FILE] = canonical_json(_manifest(tracked, before, after, files))
     return Bundle(tracked, comparison, files)
 

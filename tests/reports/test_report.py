@@ -95,9 +95,7 @@ def test_doubts_stand_between_the_answer_and_the_advice() -> None:
 
 def test_the_order_of_the_sections() -> None:
     assert list(sections(render_markdown(build_summary()))) == [
-        "Run",
-        "Provenance",
-        "Coverage and warnings",
+        "What to try next",
         "Steps",
         "Device time",
         "Regions",
@@ -107,7 +105,9 @@ def test_the_order_of_the_sections() -> None:
         "Gaps",
         "Gaps by region",
         "Roofline",
-        "What to try next",
+        "Coverage and warnings",
+        "Run",
+        "Provenance",
     ]
 
 

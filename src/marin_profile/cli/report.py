@@ -15,7 +15,7 @@ from marin_profile.cli.options import (
     top_k_option,
 )
 
-REPORT_FORMATS = ("md",)
+REPORT_FORMATS = ("md", "html")
 
 
 @click.command(cls=Verb, epilog="Example: marin-profile report runs/mine -o report.md")
@@ -23,25 +23,32 @@ REPORT_FORMATS = ("md",)
 @summary_option
 @cache_option
 @click.option(
-    "--format", "report_format", metavar="md", default="md", show_default=True, help="md: Markdown."
+    "--format",
+    "report_format",
+    metavar="md|html",
+    help="md: Markdown; html: one page that works offline. Default: by the name of the output.",
 )
-@top_k_option(10, "How many rows a list holds.")
+@top_k_option(None, "How many rows a list holds; default: 10, and 5,000 in HTML.")
 @output_option
 def command(
     target: str | None,
     summary_path: str | None,
     use_cache: bool,
-    report_format: str,
-    top_k: int,
+    report_format: str | None,
+    top_k: int | None,
     output: str | None,
 ) -> None:
     """Render a summary, or a profile's, for people to read; the first line shows where the step
     time goes."""
+    if report_format is None:
+        report_format = "html" if (output or "").endswith((".html", ".htm")) else "md"
     if report_format not in REPORT_FORMATS:
         raise UsageError(
-            f"The report format {report_format!r} is not available; use --format md (Markdown)."
+            f"The report format {report_format!r} is not available; use one of "
+            f"{', '.join(REPORT_FORMATS)}."
         )
     summary = one_summary(target, summary_path, use_cache=use_cache)
-    from marin_profile.reports.report import render_markdown
+    from marin_profile.reports.report import render_html, render_markdown
 
-    emit(render_markdown(summary, top_k=top_k), output)
+    render = render_html if report_format == "html" else render_markdown
+    emit(render(summary) if top_k is None else render(summary, top_k=top_k), output)

@@ -10,7 +10,16 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from marin_profile.documents.model import Block, Bullets, Document, Paragraph, Section, Table
+from marin_profile.documents.model import (
+    Bars,
+    Block,
+    Bullets,
+    Document,
+    Paragraph,
+    Section,
+    Series,
+    Table,
+)
 from marin_profile.documents.text import INDENT, runs
 
 # What would begin a numbered list.
@@ -38,6 +47,8 @@ def _block(block: Block, depth: int) -> Iterator[str]:
             )
         case Table():
             yield "\n".join(_table(block))
+        case Bars() | Series():
+            return
         case Section(title, blocks):
             yield f"{'#' * depth} {inline(title)}"
             for inner in blocks:

@@ -34,12 +34,30 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Bars:
+    """A chart: of each row, (label, shares), the parts that make it up, one behind the other. Plain
+    text leaves it out: a table holds its figures."""
+
+    title: str
+    parts: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A chart of values in order: (label, value, the value as text). Left out like Bars."""
+
+    title: str
+    points: tuple[tuple[str, float, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     title: str
     blocks: tuple[Block, ...]
 
 
-Block = Paragraph | Bullets | Table | Section
+Block = Paragraph | Bullets | Table | Bars | Series | Section
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from marin_profile.documents.model import (
 from marin_profile.documents.text import code, plain, strong
 from marin_profile.queries.bound_by import device_time_parts
 from marin_profile.queries.next_steps import CUT
+from marin_profile.reports.charts import ledger_bar
 from marin_profile.reports.first import ceiling, first_advice
 from marin_profile.reports.headline import headline
 from marin_profile.reports.report_host import host_activity
@@ -63,6 +64,16 @@ ROOFLINE_ROWS = 5  # of a kind: regions and families have tables of their own
 Build = Callable[[ProfileSummary, int], list[Block]]
 
 
+MOST_ROWS = 5000
+
+
+def render_html(summary: ProfileSummary, *, top_k: int = MOST_ROWS) -> str:
+    """The report as one page that works offline; its tables are paged, so lists are long."""
+    from marin_profile.documents import html
+
+    return html.render(report(summary, top_k=top_k))
+
+
 def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
     """The whole report; lists of ops, gaps, regions and devices hold `top_k` rows at most."""
     return markdown.render(report(summary, top_k=top_k))
@@ -72,7 +83,12 @@ def report(summary: ProfileSummary, *, top_k: int = 10) -> Document:
     """The report as a document; see `render_markdown`."""
     return Document(
         title="Profile report",
-        lead=(Paragraph(plain(headline(summary), None)), *_doubts(summary), *_first(summary)),
+        lead=(
+            Paragraph(plain(headline(summary), None)),
+            *_doubts(summary),
+            *ledger_bar(summary),
+            *_first(summary),
+        ),
         sections=sections((title, build(summary, top_k)) for title, build in SECTIONS),
     )
 
@@ -289,9 +305,7 @@ def _names(names: Sequence[str], limit: int) -> str:
 
 
 SECTIONS: tuple[tuple[str, Build], ...] = (
-    ("Run", _run),
-    ("Provenance", _provenance),
-    ("Coverage and warnings", _coverage),
+    ("What to try next", _advice),
     ("Steps", steps),
     ("Device time", ledger),
     ("Idle time and the host", host_activity),
@@ -306,5 +320,7 @@ SECTIONS: tuple[tuple[str, Build], ...] = (
     ("Gaps by region", gap_contexts),
     ("Roofline", _roofline),
     ("Memory", memory),
-    ("What to try next", _advice),
+    ("Coverage and warnings", _coverage),
+    ("Run", _run),
+    ("Provenance", _provenance),
 )

@@ -19,6 +19,7 @@ from marin_profile.facts.step_time import (
 )
 from marin_profile.queries.device_ledger import DeviceRow, device_rows
 from marin_profile.queries.step_time import NO_STEPS
+from marin_profile.reports.charts import device_bars, step_series
 from marin_profile.reports.headline import do_overlap, window_name
 from marin_profile.schema import CAPTURE, DurationStats, ProfileSummary
 
@@ -41,7 +42,7 @@ def steps(summary: ProfileSummary, top_k: int) -> list[Block]:
     )
     if step_time.linked is False:
         told += " Device work could not be tied to the steps: only the period is known."
-    blocks: list[Block] = [Paragraph(told), *_typical_and_mean(summary)]
+    blocks: list[Block] = [Paragraph(told), *_typical_and_mean(summary), *step_series(summary)]
     rows = [
         [name, *_stats_cells(stats)]
         for name, stats in (
@@ -173,6 +174,7 @@ def _window(summary: ProfileSummary, window: str, top_k: int) -> list[Block]:
                 f"{title}, {plural(time.devices, 'device')}{order}. Compute, exposed communication "
                 "and transfer, unattributed and idle sum to the window."
             ),
+            *device_bars(summary, window, time.kind),
             table(headers, rows),
             *left_out(len(devices), len(shown), "device"),
             *_by_kind(time),

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from marin_profile.base.text import duration, share, size, visible
-from marin_profile.facts.device_time import DeviceTime, device_times, headline_window
+from marin_profile.facts.device_time import device_times, headline_window
 from marin_profile.facts.memory import fullest
+from marin_profile.reports.charts import TERMS, term_shares
 from marin_profile.reports.first import first_advice
 from marin_profile.reports.headline import headline
 from marin_profile.schema import ProfileSummary
@@ -23,14 +24,8 @@ Style = Callable[[str, str], str]
 NARROWEST, WIDEST = 40, 110
 ADVICES, DOUBTS = 3, 3
 LABEL = 8
-# Parts of the bar, in the order of the ledger, each with a character of its own: colour is no need.
-PARTS = (
-    ("compute", "█"),
-    ("exposed_communication", "▓"),
-    ("exposed_transfer", "▒"),
-    ("unattributed", "?"),
-    ("idle", "░"),
-)
+# A character for each of TERMS, so that no colour is needed.
+PARTS = tuple(zip(TERMS, "█▓▒?░", strict=True))
 LEVELS = "▁▂▃▄▅▆▇█"
 ROOM_FOR_MORE = 16
 
@@ -70,7 +65,7 @@ def _bar(summary: ProfileSummary, width: int, style: Style) -> list[str]:
     times = device_times(summary, headline_window(summary))
     if not times or times[0].window_duration <= 0:
         return []
-    shares = _shares(times[0])
+    shares = term_shares(times[0])
     cells = _cells(shares, width - LABEL)
     bar = "".join(
         style(name, character * count)
@@ -85,11 +80,7 @@ def _bar(summary: ProfileSummary, width: int, style: Style) -> list[str]:
     return [f"{'time':<{LABEL}}{bar}", *(f"{'':<{LABEL}}{line}" for line in keys)]
 
 
-def _shares(time: DeviceTime) -> list[float]:
-    return [getattr(time, f"{name}_duration") / time.window_duration for name, _ in PARTS]
-
-
-def _cells(shares: list[float], width: int) -> list[int]:
+def _cells(shares: Sequence[float], width: int) -> list[int]:
     """Whole cells that sum to the width, by the largest remainders; ties by place."""
     exact = [value * width for value in shares]
     cells = [int(value) for value in exact]

@@ -1,0 +1,55 @@
+"""Charts of a summary: the ledger, each device's, and the steps in order of time."""
+
+from __future__ import annotations
+
+from marin_profile.base.text import duration
+from marin_profile.documents.model import Bars, Block, Series
+from marin_profile.facts.device_time import DeviceTime, device_times, headline_window
+from marin_profile.queries.device_ledger import device_rows
+from marin_profile.schema import ProfileSummary
+
+TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle")
+PARTS = tuple(term.replace("_", " ") for term in TERMS)
+MOST_DEVICES = 64
+MOST_STEPS = 400
+
+
+def term_shares(time: DeviceTime) -> tuple[float, ...]:
+    """The terms of TERMS as shares of the window; together 1."""
+    whole = time.window_duration
+    return tuple(getattr(time, f"{term}_duration") / whole if whole else 0.0 for term in TERMS)
+
+
+def ledger_bar(summary: ProfileSummary) -> list[Block]:
+    """A bar for each kind of device."""
+    times = device_times(summary, headline_window(summary))
+    rows = tuple((f"{time.kind}, all devices", term_shares(time)) for time in times)
+    return [Bars("Where device time goes", PARTS, rows)] if rows else []
+
+
+def device_bars(summary: ProfileSummary, window: str, kind: str) -> list[Block]:
+    """A bar for each device, the most idle first; nothing for one alone."""
+    devices = [row for row in device_rows(summary, window) if row.kind == kind]
+    if len(devices) < 2:
+        return []
+    shown = devices[:MOST_DEVICES]
+    rows = tuple((f"{row.host} {row.device}".strip(), term_shares(row)) for row in shown)
+    more = f", the first {len(shown)} of {len(devices):,}" if len(devices) > len(shown) else ""
+    return [Bars(f"Each device{more}", PARTS, rows)]
+
+
+def step_series(summary: ProfileSummary) -> list[Block]:
+    """The periods of the kept steps."""
+    kept = [step for step in summary.step_time.steps if step.kept and step.period is not None]
+    if len(kept) < 2:
+        return []
+    points = tuple(
+        (
+            f"step {step.index if step.step_num is None else step.step_num}",
+            step.period or 0.0,
+            duration(step.period),
+        )
+        for step in kept[:MOST_STEPS]
+    )
+    more = f", the first {len(points)} of {len(kept):,}" if len(kept) > len(points) else ""
+    return [Series(f"Period of each kept step{more}", points)]
