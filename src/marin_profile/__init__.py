@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from marin_profile.comparison import Comparison, compare
+    from marin_profile.opened import Profile
+    from marin_profile.opened import open as open
     from marin_profile.pipeline import SummarizeOptions, summarize, summarize_capture
     from marin_profile.profiling.config import ProfileOptions, ProfilerConfig, Window
     from marin_profile.profiling.loops import profile_window
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Comparison": "marin_profile.comparison",
+    "Profile": "marin_profile.opened",
     "ProfileOptions": "marin_profile.profiling.config",
     "ProfileSummary": "marin_profile.schema",
     "ProfilerConfig": "marin_profile.profiling.config",
@@ -34,6 +37,7 @@ _HOMES = {
     "compare": "marin_profile.comparison",
     "list_queries": "marin_profile.queries",
     "load_summary": "marin_profile.schema",
+    "open": "marin_profile.opened",
     "profile_window": "marin_profile.profiling.loops",
     "profiler": "marin_profile.profiling.stepper",
     "render_change": "marin_profile.reports.verdict",
@@ -44,8 +48,10 @@ _HOMES = {
     "track": "marin_profile.tracking",
 }
 
+# Without `open`: an import of all names must not take the place of Python's own.
 __all__ = [
     "Comparison",
+    "Profile",
     "ProfileOptions",
     "ProfileSummary",
     "ProfilerConfig",
@@ -84,4 +90,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_HOMES})

@@ -15,6 +15,14 @@ class UsageError(ProfileError):
     exit_code = 2
 
 
+class MissingPackageError(UsageError):
+    """A package that is asked for is not installed."""
+
+
+class UnknownNameError(UsageError, AttributeError):
+    """An attribute that does not exist; Python's protocols take it for what it is."""
+
+
 class NotFoundError(ProfileError):
     """What was named does not exist."""
 

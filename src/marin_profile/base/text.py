@@ -42,7 +42,7 @@ def _escape(character: str) -> str:
 
 
 def duration(microseconds: float | None) -> str:
-    if microseconds is None:
+    if microseconds is None or math.isnan(microseconds):
         return NOT_KNOWN
     size = abs(microseconds)
     if size == 0:
@@ -54,12 +54,14 @@ def duration(microseconds: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    return NOT_KNOWN if value is None else f"{100 * value:.1f} %"
+    return NOT_KNOWN if value is None or math.isnan(value) else f"{100 * value:.1f} %"
 
 
 def at_least(value: float | None) -> str:
     """A share that is a lower bound: rounded down."""
-    return NOT_KNOWN if value is None else f"at least {share(math.floor(1000 * value) / 1000)}"
+    if value is None or math.isnan(value):
+        return NOT_KNOWN
+    return f"at least {share(math.floor(1000 * value) / 1000)}"
 
 
 def number(value: int | None) -> str:
@@ -67,7 +69,7 @@ def number(value: int | None) -> str:
 
 
 def rate(value: float | None, unit: str) -> str:
-    return NOT_KNOWN if value is None else f"{value:,.2f} {unit}"
+    return NOT_KNOWN if value is None or math.isnan(value) else f"{value:,.2f} {unit}"
 
 
 def size(count: int) -> str:

@@ -7,7 +7,7 @@ One blank line stands between blocks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from marin_profile.documents.model import (
@@ -27,9 +27,11 @@ _NUMBER = re.compile(r"^(\d+)([.)])(?=\s|$)")
 
 
 def render(document: Document) -> str:
-    parts = [f"# {inline(document.title)}"]
-    parts += [part for block in (*document.lead, *document.sections) for part in _block(block, 2)]
-    return "\n\n".join(parts) + "\n"
+    return f"# {inline(document.title)}\n\n" + render_blocks((*document.lead, *document.sections))
+
+
+def render_blocks(blocks: Iterable[Block]) -> str:
+    return "\n\n".join(part for block in blocks for part in _block(block, 2)) + "\n"
 
 
 def _block(block: Block, depth: int) -> Iterator[str]:

@@ -68,22 +68,25 @@ class Parameter:
         told: dict[str, object] = {"name": self.name, "type": self.kind, "doc": self.doc}
         return told | ({"choices": list(self.choices)} if self.choices else {})
 
-    def value_of(self, text: str) -> object:
-        """The value that a text means. Raises UsageError where it means none."""
+    def value_of(self, text: str, mark: str = "--") -> object:
+        """The value that a text means. Raises UsageError where it means none; `mark` stands
+        before names there."""
         if self.kind == "number":
             if text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= self.least:
                 return int(text)
             raise UsageError(
-                f"--{self.name} takes a whole number from {self.least} on, not {text!r}."
+                f"{mark}{self.name} takes a whole number from {self.least} on, not {text!r}."
             )
         if self.kind == "flag":
             return True
         if not text.strip():
-            raise UsageError(f"--{self.name} takes a text that is not empty.")
+            raise UsageError(f"{mark}{self.name} takes a text that is not empty.")
         if self.name == "kind":
             text = next(iter(find_kinds(text)[1]), text)
         if self.choices and text not in self.choices:
-            raise UsageError(f"--{self.name} is one of {', '.join(self.choices)}, not {text!r}.")
+            raise UsageError(
+                f"{mark}{self.name} is one of {', '.join(self.choices)}, not {text!r}."
+            )
         return text
 
 
@@ -124,15 +127,17 @@ def narrowing(parameters: Parameters) -> frozenset[str]:
     return frozenset(parameters.given()) - _SOFT
 
 
-def typed(query_name: str, taken: Iterable[str], given: Mapping[str, str]) -> Parameters:
-    """Parameters from the texts of a command line. Raises UsageError naming what exists."""
+def typed(
+    query_name: str, taken: Iterable[str], given: Mapping[str, str], mark: str = "--"
+) -> Parameters:
+    """Parameters from texts, such as a command line's. Raises UsageError naming what exists."""
     names = tuple(taken)
     values: dict[str, object] = {}
     for name, text in given.items():
         if name not in names:
-            known = ", ".join(f"--{one}" for one in names) or "none"
-            raise UsageError(f"{query_name} takes no --{name}; its parameters: {known}.")
-        values["pass_" if name == "pass" else name] = DECLARED[name].value_of(text)
+            known = ", ".join(f"{mark}{one}" for one in names) or "none"
+            raise UsageError(f"{query_name} takes no {mark}{name}; its parameters: {known}.")
+        values["pass_" if name == "pass" else name] = DECLARED[name].value_of(text, mark)
     return replace(Parameters(), **values)  # type: ignore[arg-type]
 
 

@@ -7,6 +7,7 @@ shares are named after the breakdown that they come from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from marin_profile.base.text import duration, plural, share, visible
@@ -18,6 +19,7 @@ from marin_profile.schema import ProfileSummary
 
 MOST_KINDS = 3
 SMALLEST_KIND = 0.0005
+LEDGER = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle")
 WINDOWS = {
     "steady": "steady window",
     "capture": "whole capture",
@@ -39,6 +41,30 @@ def headline(summary: ProfileSummary) -> str:
     else:
         step = _step(facts, summary.step_time.linked, why_they_differ(summary))
     return f"{doubt}{step}; {_device(facts, summary)}.{_stragglers(summary)}"
+
+
+def in_short(summary: ProfileSummary) -> str:
+    """The step and the largest part of device time, in a few words."""
+    facts = overview(summary)
+    step = f"step {duration(facts.step_median)}"
+    if facts.step_median is None or math.isnan(facts.step_median):
+        step = "step length not known" if facts.kept_steps else "no step length"
+    cut = ", cut or damaged" if summary.trace_overview.suspected_truncation else ""
+    return f"{step}, {_largest(facts)}{cut}"
+
+
+def _largest(facts: OverviewRow) -> str:
+    """Ties by the order of the ledger."""
+    time = facts.device_time
+    if time is not None:
+        parts = [(name, getattr(time, f"{name}_share")) for name in LEDGER]
+    else:
+        parts = [(part.kind, part.share) for part in facts.breakdown]
+    known = [(name, value) for name, value in parts if value is not None and value > 0]
+    if not known:
+        return "device time not known"
+    name, value = max(known, key=lambda part: part[1])
+    return f"most in {name.replace('_', ' ')} ({share(value)})"
 
 
 def _cut(summary: ProfileSummary) -> str:

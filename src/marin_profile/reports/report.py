@@ -83,13 +83,18 @@ def report(summary: ProfileSummary, *, top_k: int = 10) -> Document:
     """The report as a document; see `render_markdown`."""
     return Document(
         title="Profile report",
-        lead=(
-            Paragraph(plain(headline(summary), None)),
-            *_doubts(summary),
-            *ledger_bar(summary),
-            *_first(summary),
-        ),
+        lead=lead(summary),
         sections=sections((title, build(summary, top_k)) for title, build in SECTIONS),
+    )
+
+
+def lead(summary: ProfileSummary) -> tuple[Block, ...]:
+    """Where the step time goes, what speaks against it, and what to try first."""
+    return (
+        Paragraph(plain(headline(summary), None)),
+        *_doubts(summary),
+        *ledger_bar(summary),
+        *_first(summary),
     )
 
 

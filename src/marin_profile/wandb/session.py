@@ -2,7 +2,7 @@
 
 Contract
 * This module alone imports wandb, and only inside functions; where it is not installed, a
-  UsageError names what to install.
+  MissingPackageError names what to install.
 * What W&B does not have raises NotFoundError; a missing login, a network failure and every other
   failure of the service raise RemoteError; each in one sentence.
 * A request that W&B does not answer is given up after $WANDB_HTTP_TIMEOUT, else 20 s.
@@ -15,7 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from marin_profile.base.errors import NotFoundError, ProfileError, RemoteError, UsageError
+from marin_profile.base.errors import (
+    MissingPackageError,
+    NotFoundError,
+    ProfileError,
+    RemoteError,
+    UsageError,
+)
 from marin_profile.wandb.names import is_public
 
 REQUEST_SECONDS = 20
@@ -25,7 +31,7 @@ def load_wandb() -> Any:
     try:
         import wandb
     except ImportError as error:
-        raise UsageError(
+        raise MissingPackageError(
             "The wandb package is not installed; install it with "
             "pip install 'marin-profile[wandb]'."
         ) from error
