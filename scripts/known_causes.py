@@ -33,8 +33,12 @@ def captured(step: Step, folder: Path, marked: bool) -> ProfileSummary:
     options.python_tracer_level = 0
     with jax.profiler.trace(str(folder), profiler_options=options):
         for number in range(STEPS):
-            marker = jax.profiler.StepTraceAnnotation("train", step_num=number)
-            with marker if marked else nullcontext():
+            # A marker begins when it is made.
+            with (
+                jax.profiler.StepTraceAnnotation("train", step_num=number)
+                if marked
+                else nullcontext()
+            ):
                 last = step()
         jax.block_until_ready(last)
     return summarize(folder)
