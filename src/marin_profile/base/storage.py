@@ -85,11 +85,18 @@ def file_size(path: str) -> int:
         return facts.st_size
 
 
-def files_below(root: str) -> list[tuple[str, int]]:
-    """(path below the root, size) of every file there, sorted."""
+def files_below(root: str, *, within: str | None = None) -> list[tuple[str, int]]:
+    """(path below the root, size) of every file there, sorted. Links that lead out of the local
+    folder `within` are passed over."""
     root = plain(root)
     with _named_errors(root):
-        return sorted(_remote_files(root) if is_url(root) else _local_files(root))
+        return sorted(_remote_files(root) if is_url(root) else _local_files(root, within))
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether a local path leads to the folder or below it, wherever links lead."""
+    real, top = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([real, top]) == top
 
 
 def folders_in(root: str) -> list[str]:
@@ -151,7 +158,7 @@ def delete_file(path: str) -> None:
             system.rm_file(inner)
 
 
-def _local_files(root: str) -> Iterator[tuple[str, int]]:
+def _local_files(root: str, within: str | None) -> Iterator[tuple[str, int]]:
     if os.path.isfile(root):
         raise _not_a_folder(root)
     pending, seen = [""], set()
@@ -162,11 +169,15 @@ def _local_files(root: str) -> Iterator[tuple[str, int]]:
         if real in seen:
             continue  # a link back to a folder above
         seen.add(real)
+        if within is not None and not is_within(real, within):
+            continue
         for entry in _entries(folder, is_root=not below):
             path = f"{below}/{entry.name}" if below else entry.name
             if entry.is_dir():
                 pending.append(path)
             elif entry.is_file():
+                if within is not None and entry.is_symlink() and not is_within(entry.path, within):
+                    continue
                 try:
                     size = entry.stat().st_size
                 except FileNotFoundError:

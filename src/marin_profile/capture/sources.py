@@ -151,15 +151,18 @@ def capture_with(session: str, root: str) -> Capture:
     raise _nothing_in(session)
 
 
-def find_captures(root: str) -> list[Capture]:
-    """All captures at or below a folder (local or URL), the oldest first."""
-    return [_capture(members) for members in _groups(root)]
+def find_captures(root: str, *, within: str | None = None) -> list[Capture]:
+    """All captures at or below a folder (local or URL), the oldest first; what links that lead out
+    of the folder `within` lead to is none of it."""
+    return [_capture(members) for members in _groups(root, within=within)]
 
 
-def _groups(*roots: str) -> list[list[Session]]:
+def _groups(*roots: str, within: str | None = None) -> list[list[Session]]:
     """The sessions with profiles at or below folders, those of one capture together."""
     sessions = [
-        session for root in map(plain, roots) for session in sessions_below(root, files_below(root))
+        session
+        for root in map(plain, roots)
+        for session in sessions_below(root, files_below(root, within=within))
     ]
     return taken_together([session for session in sessions if session.hosts])
 

@@ -36,6 +36,8 @@ VERBS = {
     "finish": "Finish what a training left of its captures.",
     "captures": "List the captures below a folder.",
     "schema": "Print the JSON Schema of a summary.",
+    "mcp": "Serve captures to agents (Model Context Protocol).",
+    "skill": "Print how an agent makes a training faster with this.",
 }
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130

@@ -1,0 +1,58 @@
+"""The summaries of captures: the last ones that were asked for stay in memory.
+
+Contract: one is taken again while its files have the size and the time that they had.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from pathlib import Path
+
+from marin_profile.base.errors import BrokenInputError, NotFoundError
+from marin_profile.base.startup import import_numba, return_large_blocks
+from marin_profile.cache import cached_summary
+from marin_profile.mcp.roots import Found, is_unchanged
+from marin_profile.schema import ProfileSummary
+
+MOST_KEPT = 8
+Key = tuple[tuple[str, int, int, int], ...]
+
+
+class Summaries:
+    """`folder`: where summaries are kept for other processes; None: nowhere."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._kept: OrderedDict[Key, ProfileSummary] = OrderedDict()
+
+    def of(self, found: Found) -> ProfileSummary:
+        """Raises what summarising raises."""
+        key = _key(found)
+        summary = self._kept.pop(key, None)
+        if summary is None:
+            summary = cached_summary(
+                found.capture, warmup_steps=1, folder=self._folder, about_to_read=_ready_to_read
+            )
+            if not is_unchanged(found) or _key(found) != key:
+                raise BrokenInputError("The capture changed while it was read; ask again.")
+        self._kept[key] = summary
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return summary
+
+
+def _key(found: Found) -> Key:
+    paths = (*(file.path for file in found.files), *found.capture.contexts)
+    try:
+        return tuple(
+            (path, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+            for path, facts in ((path, os.stat(path)) for path in paths)
+        )
+    except OSError as error:
+        raise NotFoundError("A file of the capture is gone; list the captures again.") from error
+
+
+def _ready_to_read() -> None:
+    return_large_blocks()
+    import_numba()
