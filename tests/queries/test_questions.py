@@ -445,11 +445,15 @@ def test_compilations_are_counted_or_said_to_be_unknown() -> None:
 # Devices.
 
 
-def test_without_known_waits_the_ledger_tells_who_is_slow() -> None:
+def late_tpu() -> ProfileSummary:
     late = ledger("/device:TPU:1").model_copy(
         update={"compute_duration": 2400.0, "idle_duration": 600.0}
     )
-    summary = build_summary(device_ledger=[ledger("/device:TPU:0"), late])
+    return build_summary(device_ledger=[ledger("/device:TPU:0"), late])
+
+
+def test_without_known_waits_the_ledger_tells_who_is_slow() -> None:
+    summary = late_tpu()
     answered = answer(summary, "which device is the slowest?")
     assert [row["device"] for row in answered["results"]] == ["/device:TPU:1", "/device:TPU:0"]
     assert "By the ledger" in answered["note"]
@@ -547,6 +551,48 @@ def test_device_0_is_a_device(question: str) -> None:
 def test_of_several_passes_each_must_be_there() -> None:
     assert "recompute" in refusal("does recompute take longer than the backward pass?")
     assert len(rows("is the backward pass longer than the forward pass?")) == 2
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "which ops take longer than 10 ms?",
+        "where does the time go in the first 3 seconds?",
+        "how much time in layer7?",
+        "what did host9 do while the devices were idle?",
+        "which regions communicate the most?",
+        "which op moves the most bytes?",
+    ],
+)
+def test_what_nothing_is_made_of_is_said(question: str) -> None:
+    assert refusal(question, TRAINED)
+
+
+def test_several_devices_and_steps() -> None:
+    for question in ("how idle are devices 0 and 1?", "how much slower is gpu0 than TPU:1?"):
+        found = [row for row in rows(question, late_tpu()) if row["record"] in ("device", "ledger")]
+        assert {row["device"] for row in found} == {"/device:TPU:0", "/device:TPU:1"}
+    assert [row["step_num"] for row in rows("how long did steps 6 to 8 take?")] == [6, 7, 8]
+    assert [row["step_num"] for row in rows("how long was the last step?")] == [9]
+    assert [row["step_num"] for row in rows("how long was the first step?")] == [5]
+    assert "No step 10" in refusal("how long did steps 8 to 10 take?")
+
+
+def test_what_rows_are_ordered_by() -> None:
+    steps = [
+        one.model_copy(
+            update={"ledger": one.ledger.model_copy(update={"idle_duration": 10.0 * one.index})}
+        )
+        for one in TRAINED.step_time.steps
+        if one.ledger
+    ]
+    summary = TRAINED.model_copy(
+        update={"step_time": TRAINED.step_time.model_copy(update={"steps": steps})}
+    )
+    assert rows("which step has the most idle time?", summary)[0]["index"] == 4
+    assert rows("which step has the least idle time?", summary)[0]["index"] == 1
+    assert "idle" in refusal("which step has the most idle time?")
+    assert rows("which op runs most often?", SUMMARY)[0]["count"] == 8
 
 
 # What if.

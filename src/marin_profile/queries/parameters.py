@@ -17,7 +17,7 @@ from marin_profile.queries.kinds import COMMUNICATION, TRANSFER, find_kinds
 from marin_profile.schema import CAPTURE, STEADY
 
 MOST, LEAST = "most", "least"
-TERMS = ("idle", "busy", "compute", "communication", "transfer")
+TERMS = ("idle", "busy", "compute", "communication", "transfer", "count", "bytes", "flops")
 PER = ("step", "device", "call", "second", "share")
 
 
@@ -113,7 +113,7 @@ DECLARED: Mapping[str, Parameter] = {
         Parameter("step", "number", "A step's number, or its index where steps have none."),
         Parameter("per", "text", "The unit that is asked for.", choices=PER),
         Parameter("order", "text", "What comes first.", choices=(MOST, LEAST)),
-        Parameter("by", "text", "What devices are ordered by.", choices=TERMS),
+        Parameter("by", "text", "What rows are ordered by.", choices=TERMS),
         Parameter("without", "flag", "All but what the other parameters name."),
         Parameter("gaps", "flag", "What if there were no gaps."),
     )

@@ -90,6 +90,20 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
                 "Ask with a program's name as the answer of programs gives it.",
                 known[:5],
             )
+    field = {
+        "idle": "idle_duration",
+        "compute": "compute_duration",
+        "communication": "exposed_communication_duration",
+        "transfer": "exposed_transfer_duration",
+        "count": "executions",
+    }.get(parameters.by or "")
+    if field is not None:
+        if any(getattr(row, field) is None for row in rows):
+            return CannotAnswer(
+                f"It is not known how much {parameters.by} each program holds.",
+                "Ask which programs ran: they are ordered by their time.",
+            )
+        rows.sort(key=lambda row: (-getattr(row, field), row.name))
     return listing(
         basis_of(summary, "programs"),
         in_order(rows, parameters.order),
@@ -104,7 +118,7 @@ QUERY = Query(
     example="Which programs ran, and how often?",
     run=run,
     rows=(ProgramRow, TopOp),
-    parameters=("limit", "program", "order"),
+    parameters=("limit", "program", "order", "by"),
     gives={
         "share": ("share_of_device_time",),
         "step": ("per_step_duration", "calls_per_step"),

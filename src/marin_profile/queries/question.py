@@ -32,6 +32,7 @@ from marin_profile.queries.lexicon import (
 )
 from marin_profile.queries.names import THINGS, Found, Names, mistyped
 from marin_profile.queries.parameters import LEAST, Parameters
+from marin_profile.queries.settle import step_number
 from marin_profile.schema import CAPTURE, ProfileSummary
 
 _QUOTED = re.compile(
@@ -126,6 +127,7 @@ _POLAR = frozenset(
         "if",
     ]
 )
+_RANKED = frozenset({"step", "program", "region", "family", "pass"})
 _DEVICE_TERMS = ("idle", "busy", "compute", "communication", "transfer")
 
 
@@ -141,15 +143,17 @@ class Mention:
 @dataclass(frozen=True)
 class Question:
     """A question taken apart. `narrows`: parameters that the answer must take; `things`: the ways
-    in which the named thing can be given to a query, the likeliest first; `others`: further names
-    of the same sort; `unit_concepts`: those that only say per what is asked; `passes`: all that are
-    named; `refused`: the negated word that nothing can be made of."""
+    in which the named thing can be given to a query, the likeliest first; `unit_concepts`: those
+    that only say per what is asked; `passes`, `devices`, `steps`: all that are named; `refused`:
+    the negated word that nothing can be made of."""
 
     text: str
     concepts: frozenset[str]
     parameters: Parameters
     unit_concepts: frozenset[str] = frozenset()
     passes: tuple[str, ...] = ()
+    devices: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
     narrows: frozenset[str] = frozenset()
     things: tuple[tuple[str, str], ...] = ()
     mentions: tuple[Mention, ...] = ()
@@ -166,7 +170,7 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
     """The concepts and the parameters of a question."""
     names = Names(summary)
     text, mentions = _take_named(question, names)
-    text, kinds = find_kinds(text)
+    text, kinds = find_kinds(_NUMBERED_PLAINLY.sub(r"\1 \2", text))
     text, pointed = _take_pointed_at(text, names)
     mentions += pointed
     for kind in kinds:
@@ -180,7 +184,10 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
     concepts = [PASS_WORDS[word] if word in PASS_WORDS else concept_of(word) for word in words]
     passes = {PASS_WORDS[word] for word in words if word in PASS_WORDS}
     tokens = ["@pass" if concept in PASS_WORDS.values() else concept for concept in concepts]
-    device, step = _numbered(words, tokens, "device"), _numbered(words, tokens, "step")
+    devices, steps = _numbers(words, tokens, "device"), _numbers(words, tokens, "step")
+    steps = steps or _end_step(summary, text)
+    device, step = next(iter(devices), None), next(iter(steps), None)
+    unknown += _SPAN_OF_TIME.findall(text)
     per = _per(question) or _per(" ".join(words)) or ("share" if "share" in tokens else None)
     tokens, negated = _negation(tokens)
     things = _things(mentions)
@@ -208,7 +215,7 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
         step=step,
         per=per,
         order=LEAST if "least" in found else None,
-        by=_by(found),
+        by=_by(found - _unit_concepts(words, tokens)),
         without=negated in _PARTS_OF_TIME,
         gaps=bool({"gap", "idle"} & found and {"if", "without"} & found),
     )
@@ -220,6 +227,8 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
         narrows |= {"kind"} if parameters.kind else set()
     if narrows & {"pass", "device", "step"} or things:
         narrows |= {"kind"} if parameters.kind else set()
+    if "top" in found and parameters.by is not None and _RANKED & found and "op" not in found:
+        narrows |= {"by"}
     named = [
         (one.text, one.found.read_as)
         for one in mentions
@@ -231,6 +240,8 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
         parameters=parameters,
         unit_concepts=_unit_concepts(words, tokens),
         passes=tuple(sorted(passes)),
+        devices=devices,
+        steps=steps,
         narrows=frozenset(narrows),
         things=things,
         mentions=tuple(mentions),
@@ -370,6 +381,15 @@ def _take_pointed_at(text: str, names: Names) -> tuple[str, list[Mention]]:
 
 _GRAM = re.compile(r"(?<![\w@.])[A-Za-z][\w\-]*")
 _LONGEST_GRAM = 4
+# "gpu0", "TPU:3", "step #7"
+_NUMBERED_PLAINLY = re.compile(
+    r"\b(device|gpu|tpu|chip|step)s?[ #:]*(\d+)\b(?!\.\d)", re.IGNORECASE
+)
+_END_STEP = re.compile(r"\b(first|initial|last|final)\s+step\b", re.IGNORECASE)
+_SPAN_OF_TIME = re.compile(
+    r"\b\d[\d.]*\s*(?:ms|us|µs|ns|s|secs?|(?:milli|micro|nano)?seconds?|minutes?|hours?)\b",
+    re.IGNORECASE,
+)
 _PERCENTILE = re.compile(r"p\d\d+")
 SHORTEST_PART = 3
 
@@ -417,10 +437,17 @@ def _spelled(
     read_as: list[tuple[str, str]] = []
     unknown: list[str] = []
     for word in words:
-        if _PERCENTILE.fullmatch(word) and word not in ("p50", "p90"):
-            unknown.append(word)
-        if word.startswith("@") or is_said(word) or any(letter.isdigit() for letter in word):
+        if _PERCENTILE.fullmatch(word):
+            if word not in ("p50", "p90"):
+                unknown.append(word)
             spelled.append(word)
+            continue
+        if word.startswith("@") or is_said(word) or word[0].isdigit():
+            spelled.append(word)
+            continue
+        if any(letter.isdigit() for letter in word):
+            mentions.append(Mention(word, names.find(word)))
+            spelled.append(_token(mentions[-1]))
             continue
         found = names.find(word, may_be_mistyped=False) if len(word) >= SHORTEST_PART else Found()
         meant = None
@@ -470,9 +497,19 @@ def _negation(tokens: Sequence[str]) -> tuple[list[str], str | None]:
     return said, None
 
 
+_OTHER_MEASURES = (
+    ("bytes", frozenset({"byte", "bandwidth"})),
+    ("flops", frozenset({"flop"})),
+    ("count", frozenset({"often", "frequent", "frequently", "count"})),
+)
+
+
 def _by(found: frozenset[str]) -> str | None:
     """What devices are compared by; slow ones by what they compute."""
-    term = next((term for term in _DEVICE_TERMS if term in found), None)
+    terms = [term for term in _DEVICE_TERMS if term in found]
+    term = terms[0] if len(terms) == 1 else None
+    if "op" in found and "top" in found:
+        return next((other for other, words in _OTHER_MEASURES if words & found), None)
     if term is None and "device" in found and {"top", "slower", "least"} & found:
         return "compute"
     return term
@@ -491,16 +528,34 @@ def _kind_group(tokens: Sequence[str]) -> str | None:
     return COMPUTE if "compute" in tokens else None
 
 
-def _numbered(words: Sequence[str], tokens: Sequence[str], what: str) -> int | None:
-    """The number behind a device or a step: "gpu 3", "/device:TPU:3", "step 5"."""
-    return next(
-        (
-            int(words[at + 1])
-            for at, token in enumerate(tokens[:-1])
-            if token == what and words[at + 1].isdigit() and len(words[at + 1]) < 19
-        ),
-        None,
-    )
+_JOINS, _TO = frozenset({"and", "or", "vs", "versus", "than"}), frozenset({"to", "through"})
+MOST_NUMBERS = 32
+
+
+def _numbers(words: Sequence[str], tokens: Sequence[str], what: str) -> tuple[int, ...]:
+    """The numbers behind devices or steps: "gpu 3", "devices 0 and 1", "steps 3 to 7"."""
+    found: list[int] = []
+    for at, token in enumerate(tokens):
+        if token != what:
+            continue
+        to, join = at + 1, ""
+        while to < len(words) and words[to].isdigit() and len(words[to]) < 19:
+            number = int(words[to])
+            if join in _TO and found and 0 < number - found[-1] < MOST_NUMBERS:
+                found += range(found[-1] + 1, number)
+            found.append(number)
+            join = words[to + 1] if to + 1 < len(words) else ""
+            to += 2 if join in _JOINS | _TO else 1
+    return tuple(dict.fromkeys(found))
+
+
+def _end_step(summary: ProfileSummary, text: str) -> tuple[int, ...]:
+    """The number of the first or of the last step, where one of these is asked for."""
+    match, known = _END_STEP.search(text), summary.step_time.steps
+    if match is None or not known:
+        return ()
+    is_first = match.group(1).lower() in ("first", "initial")
+    return (step_number(known[0] if is_first else known[-1]),)
 
 
 def _per(question: str) -> str | None:

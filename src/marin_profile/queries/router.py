@@ -128,10 +128,17 @@ def _given(asked: Question, query: Query) -> tuple[Parameters, ...]:
     if "kind" not in taken or (asked.mentions and "kind" not in asked.narrows):
         bare["kind"] = None
     base = replace(asked.parameters, **bare)  # type: ignore[arg-type]
+    is_ranking = "by" in asked.narrows or "kind" in taken or not {"step", "program"} & taken
+    if not is_ranking:
+        base = replace(base, by=None)
     if asked.parameters.family is not None and not asked.mentions and "family" in taken:
         base = replace(base, family=asked.parameters.family)
     if len(asked.passes) > 1:
         return tuple(replace(base, pass_=name) for name in asked.passes)
+    if len(asked.devices) > 1:
+        return tuple(replace(base, device=number) for number in asked.devices)
+    if len(asked.steps) > 1:
+        return tuple(replace(base, step=number) for number in asked.steps)
     ways = [_ways(query, one)[0] for one in asked.mentions]
     kinds = [kind for kind, _ in ways]
     if len(set(kinds)) == len(kinds):

@@ -18,7 +18,7 @@ from marin_profile.facts.step_time import (
     typical_and_mean,
     why_they_differ,
 )
-from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
+from marin_profile.queries.model import Answer, CannotAnswer, Query, in_order, intent, listing
 from marin_profile.queries.parameters import LEAST, Parameters
 from marin_profile.queries.settle import step_number
 from marin_profile.schema import STEADY, DurationStats, ProfileSummary, Step
@@ -154,6 +154,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         for step in sorted(step_time.steps, key=_slowest_first)
         if parameters.step in (None, step_number(step))
     ]
+    if parameters.by is not None:
+        return _by_term(summary, parameters)
     if parameters.order == LEAST:
         steps = [row for row in reversed(steps) if row.kept] + [
             row for row in steps if not row.kept
@@ -183,6 +185,42 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         limit=parameters.limit,
         note=_note(summary, overall.kept_steps),
     )
+
+
+def _by_term(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    """The kept steps by how much of a term of device time they hold."""
+    kept = [step for step in summary.step_time.steps if step.kept]
+    if parameters.by not in _TERM_OF or any(step.ledger is None for step in kept):
+        return CannotAnswer(
+            f"It is not known how much {parameters.by} each step holds.",
+            "Ask for the slowest steps, or for where the time goes.",
+        )
+    rows = [
+        StepRow.of(
+            step,
+            period_of_step=step.period,
+            duration_of_step=step.duration,
+            critical_path_of_step=step.critical_path,
+            ledger=StepLedgerRow.of(step.ledger),
+        )
+        for step in kept
+    ]
+    name = f"{_TERM_OF[parameters.by]}_duration"
+    rows.sort(key=lambda row: (-getattr(row.ledger, name), row.index))
+    return listing(
+        STEADY,
+        in_order(rows, parameters.order),
+        limit=parameters.limit,
+        note=f"{'Least' if parameters.order == LEAST else 'Most'} {parameters.by} first.",
+    )
+
+
+_TERM_OF = {
+    "idle": "idle",
+    "compute": "compute",
+    "communication": "exposed_communication",
+    "transfer": "exposed_transfer",
+}
 
 
 def _note(summary: ProfileSummary, kept: int) -> str | None:
@@ -223,7 +261,7 @@ QUERY = Query(
         StepRow,
         StepLedgerRow,
     ),
-    parameters=("limit", "step", "order"),
+    parameters=("limit", "step", "order", "by"),
     gives={
         "step": ("period", "duration", "length", "period_of_step"),
         "second": ("steps_per_second",),

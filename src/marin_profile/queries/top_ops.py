@@ -128,6 +128,11 @@ def _of_program(summary: ProfileSummary, parameters: Parameters) -> Answer | Can
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    if parameters.by in ("bytes", "flops"):
+        return CannotAnswer(
+            f"The {parameters.by} of all ops are not known: ops are ordered by self time or count.",
+            "Ask for the top ops: their rows hold flops and bytes_accessed of one execution.",
+        )
     if parameters.program is not None:
         return _of_program(summary, parameters)
     in_scope = within(parameters.scope) if parameters.scope else None
@@ -145,18 +150,19 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     ]
     if (parameters.pass_ or parameters.scope) and not hot and not groups:
         return nothing_of(summary, parameters)
-    if parameters.order == LEAST and any(
-        group.canonical_name == REMAINDER for group in summary.op_groups
-    ):
+    needs_all = parameters.order == LEAST or parameters.by == "count"
+    if needs_all and any(group.canonical_name == REMAINDER for group in summary.op_groups):
         return CannotAnswer(
-            "The summary holds the smallest ops as one remainder.", "Ask for the top ops."
+            "The summary holds the smallest ops as one remainder.", "Ask for the top ops by time."
         )
     total_names = sum(group.num_names for group in groups)
     groups = [group for group in groups if group.canonical_name != REMAINDER]
     limit = DEFAULT_LIMIT if parameters.limit is None else parameters.limit
     whole = op_time(summary, "hot_ops")
-    if groups and (parameters.order == LEAST or len(hot) < min(limit, total_names)):
+    if groups and (needs_all or len(hot) < min(limit, total_names)):
         rows = sorted((group_row(group, whole) for group in groups), key=by_time)
+        if parameters.by == "count":
+            rows.sort(key=lambda row: (-row.count, row.name))
         rows = in_order(rows, parameters.order)
         unlisted = total_names - sum(group.num_names for group in groups)
         return Answer(basis_of(summary, "op_groups"), tuple(rows[:limit]), len(rows) + unlisted)
@@ -174,7 +180,7 @@ QUERY = Query(
     example="What are the top 5 all-reduce ops?",
     run=run,
     rows=(OpRow,),
-    parameters=("limit", "kind", "pass", "scope", "program", "order"),
+    parameters=("limit", "kind", "pass", "scope", "program", "order", "by"),
     gives={
         "share": ("share_of_op_time",),
         "step": ("per_step_duration",),
