@@ -44,7 +44,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("captures", {"path": "x"}, "captures takes cursor; nothing else."),
     ("ask", {"handle": "before", "question": " "}, "question is a text that is not empty."),
     ("ask", {"handle": 7, "question": "top ops"}, "handle is a text that is not empty."),
-    ("ask", {"handle": "before", "question": "x" * 2001}, "question has at most 2,000 characters."),
+    ("ask", {"handle": "before", "question": "x" * 1001}, "question has at most 1,000 characters."),
     ("advice", {"handle": "before", "limit": 0}, "limit is a whole number from 1 on."),
     ("advice", {"handle": "before", "limit": True}, "limit is a whole number from 1 on."),
     ("advice", {"handle": "before", "limit": "3"}, "limit is a whole number from 1 on."),

@@ -25,7 +25,7 @@ from marin_profile.reports.comparison import comparison_headline
 from marin_profile.reports.headline import headline
 
 Arguments = Mapping[str, Any]
-LONGEST_TEXT = 2000
+LONGEST_TEXT = 1000
 PARTS = 5
 _TYPES = {"number": "integer", "text": "string", "flag": "boolean"}
 
