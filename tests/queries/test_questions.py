@@ -595,6 +595,15 @@ def test_what_rows_are_ordered_by() -> None:
     assert rows("which op runs most often?", SUMMARY)[0]["count"] == 8
 
 
+def test_how_often_per_step_is_a_count() -> None:
+    question = "how many times does the op fusion.7 run per step?"
+    assert "not known per step" in refusal(question)
+    assert rows("how many times do all-reduces run per step?", TRAINED)[0]["count_per_step"] == 1.0
+    assert answer(TRAINED, "does it recompile in every step?")["query_type"] == "compilations"
+    assert answer(SUMMARY, "how much host time per step?")["query_type"] == "host_activity"
+    assert "No query fits" in refusal("how much time between programs?", TRAINED)
+
+
 # What if.
 
 

@@ -217,6 +217,7 @@ QUERY = Query(
         intent(11, "bound", "memory|bandwidth|flop", unless=("communication", "collective")),
         intent(10, "bound", "compute|what|by|which", unless=("communication", "collective")),
         intent(10, "roofline|mfu|intensity"),
+        intent(6, "bandwidth", unless=("collective", "@collective", "transfer", "@kind", "op")),
         intent(8, "memory", "bandwidth", unless=("collective", "@collective")),
         intent(8, "flop", "util|achieve|second|peak|much|many|what"),
     ),

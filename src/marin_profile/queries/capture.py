@@ -63,5 +63,6 @@ QUERY = Query(
         intent(8, "jax|version"),
         intent(8, "when", "recorded|taken|take|made|started|capture"),
         intent(9, "event", "many|drop|lose|missing"),
+        intent(9, "lose|missing", "data|anything"),
     ),
 )

@@ -115,6 +115,7 @@ QUERY = Query(
             11, "device", "top", "busy|idle|compute|communication|transfer", unless=("op", "@op")
         ),
         intent(9, "device", "idle|busy|time|breakdown|top|each|per|which|util|slower|much|many"),
+        intent(9, "device", "rank|sort|order|compare|list|show"),
         intent(8, "idle|busy", unless=("before",)),
         intent(6, "expose", "transfer"),
         intent(6, "transfer", "time|much|long|share|cost"),

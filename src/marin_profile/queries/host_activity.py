@@ -96,6 +96,7 @@ QUERY = Query(
         intent(10, "host", "idle|activity|do", unless=("transfer",)),
         intent(12, "launch", "idle|why|wait"),
         intent(11, "@span"),
+        intent(9, "host", "time|cost|long", unless=("transfer", "wait", "late", "top", "region")),
         intent(10, "host", "bound|bottleneck", unless=("memory", "communication")),
         intent(13, "device", "wait", "host", unless=("transfer", "collective", "top")),
         intent(9, "checkpoint|python"),

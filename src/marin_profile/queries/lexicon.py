@@ -96,7 +96,7 @@ _CONCEPTS = {
     "drop": "drop drops dropped",
     "lose": "lose loses lost losing",
     "warning": "warning warnings caveat caveats",
-    "complete": "complete completely incomplete",
+    "complete": "complete completely incomplete trustworthy reliable trust",
     "hardware": "hardware machine",
     "faster": "faster speed",
     "bound": "bound limited bounded",
@@ -182,70 +182,71 @@ STOP_WORDS = frozenset(_STOP.split())
 _SAID = """
     able about above abs accelerate achieve achieved across action actions activity actual actually
     add added adds again against ago alone along already also although altogether always am amount
-    amounts annotation annotations another apart apiece app application appreciable approximately
-    argument arguments around array arrays arrive asap aside async asynchronous available average
-    avg away axis back bad badly base based basically because become becomes began begin behave
-    behind being below besides best better between beyond biggest bill block blocks both break
-    breaks bring bus but bytes calculate call called caller calling calls came cannot capacity
-    capture captured case cases cause caused causes causing ceiling certain changed chart cheap
-    check checkpoint checkpoints chunk clock close clue clues cluster code cold come comes coming
-    common completed concern concerned concurrently condition consider consumed consumption contain
-    contains contribute contributes contribution corrupt corrupted count counted counts cpu cpus
-    create created critical cumulative curious current currently damage damaged data date day dead
-    decreased delivers describe described detail detailed details detect detected determine diagnose
-    difference different directly disappear disappeared distinct distributed distribution double
-    down due earlier earliest easy effect effective efficiency efficient efficiently either elapsed
-    eliminate eliminated elsewhere end ended ends enough entire entirely equal estimate eta eval
-    evaluate evaluation even ever every evidence exact exactly except exclude excludes excluding
-    exclusive executable executables execute executed executes execution executions exist existing
-    exists expect expected experience experiment explain explained explode extra fact factor fall
-    falls far feel fell few figure figures file fill fills find finish finished fit fits flight
-    focus follow following found free freed frequency frequent frequently full fully further gain
-    general generally gigabyte gone good got great group groups grow grows guess half halved hand
-    handle hang hangs happen happened happening happens hard headline headroom hear heaviest held
-    hello help hey hi hidden high higher highly hint hlo hog hogging hogs hold holds host hosts hour
-    hours hundred hurting hw idea ideal identical identify idled immediately imply important
-    inclusive increased indeed individual inference infinite infinitely init initial inside insight
-    insights inspect instance instances instant instantaneous instead interval investigate involve
-    involved isolate item items itself jax job jobs keep keeps kept know known lack lacking lacks
-    latest lazy lead leads leave leaves left less let level lie lies life like likely limit limiter
-    limiting limits line lines little live load local located location longer longest look looks
-    loop loops lose losing lost lot lots low made main make makes making many mark marked may maybe
-    mb mean meaning means measure measured mechanism median megabyte merge mesh message microsecond
-    millisecond mind minor minute minutes missing model models moment monitor more moreover mostly
-    move moved moves moving msec must name named names nanosecond nanoseconds near need needed needs
-    neither network never nice no nobody node nodes noise noisier non none nor normal normally
-    notable note notes nothing number numbers observe observed occupancy occupied occupies occupy
-    occur occurred occurs of off offending often oh ok okay old one ones only onto onwards oom open
-    operate optimal order ordered other others otherwise output outputs outside over overall
-    overhead overheads own p p50 p90 padding page paid parallel parallelism parameter parameters
-    particular past path pay paying pays pct peak peaks people per percent perform performance
-    performed performing perhaps picture pipelined place places plan planned planning point pointed
-    portion possible possibly potential practice pre precedes precisely present pretty prevent
-    prevents prioritize priority probably produce produced program programs proper properly python
-    quantify question quickly quite ran rank ranked ranks rate rates rather ratio ratios raw reach
-    reached read reading reads ready real really reason reasons recent recently record recorded
-    refer regarding related relative relatively remain remaining remove removed repeat repeated
-    repeating repeats replica replicas report reported request required respectively responsible
-    rest result results return rid right room roughly round row rows running runs same saturate
-    saturated saturates saturating save saved saves saving says scale scan scanned scans sec second
-    seconds secs section see seem seems seen self sense separate separately series serious serving
-    set several shall shape shapes shard sharding shards should shown shrink side sides significant
-    significantly similar simple simply simultaneously since single sit sits sitting size sizes
-    sleep sleeping slow slowdown slower slowing slowness slows small so soft solely someone
-    something sometimes soon sort sorted source space sparsecore spec specific specifically sped
-    speeds spends stage stand standing start started starts startup state statistics stay still stop
-    stopped stops story stream string structure stuck stuff such sudden suffer suffers sum sure
-    surface sync synchronous system target task tell tells tend tensor tensors terms theoretical
-    thing things think thinking third though thread threads three thrice through throughout
-    throughput throughputs tie timeline today together told ton too tool top topology total totals
-    touch toward towards traced tracing track train training tree true truly truncate truncated
-    truncation turn twice two type under understand underutilized unique unit units unless unlike
-    unlimited until unused update updates upon urgent usec useful user uses usual util utilize
-    utilized value values vanish vanished various version versus very via view visible vs waiting
-    wall wallclock want wanted warm warmup waste wasted wastes wasting way ways week weight well
-    went whatever whether whichever while whole whose wide wire within without wonder work worked
-    working workload works world worse worth worthwhile would write wrong xla yes yet yield zero
+    amounts annotation annotations another anything apart apiece app application appreciable
+    approximately argument arguments around array arrays arrive asap aside async asynchronous
+    available average avg away axis back bad badly base based basically because become becomes began
+    begin behave behind being below besides best better between beyond biggest bill block blocks
+    both break breaks bring bus but bytes calculate call called caller calling calls came cannot
+    capacity capture captured case cases cause caused causes causing ceiling certain changed chart
+    cheap check checkpoint checkpoints chunk clock close clue clues cluster code cold come comes
+    coming common completed concern concerned concurrently condition consider consist consists
+    consumed consumption contain contains contribute contributes contribution corrupt corrupted
+    count counted counts cpu cpus create created critical cumulative curious current currently
+    damage damaged data date day dead decreased delivers describe described detail detailed details
+    detect detected determine diagnose differ difference different differs directly disappear
+    disappeared distinct distributed distribution double doubling down due earlier earliest easy
+    effect effective efficiency efficient efficiently either elapsed eliminate eliminated elsewhere
+    end ended ends enough entire entirely equal estimate eta eval evaluate evaluation even ever
+    every evidence exact exactly except exclude excludes excluding exclusive executable executables
+    execute executed executes execution executions exist existing exists expect expected experience
+    experiment explain explained explode extra fact factor fall falls far feel fell few figure
+    figures file fill fills find finish finished fit fits flight focus follow following found free
+    freed frequency frequent frequently full fully further gain general generally gigabyte gone good
+    got great group groups grow grows guess half halved halving hand handle hang hangs happen
+    happened happening happens hard headline headroom hear heaviest held hello help hey hi hidden
+    high higher highly hint hlo hog hogging hogs hold holds host hosts hour hours hundred hurting hw
+    idea ideal identical identify idled immediately imply important inclusive increased indeed
+    individual inference infinite infinitely init initial inside insight insights inspect instance
+    instances instant instantaneous instead interval investigate involve involved isolate item items
+    itself jax job jobs keep keeps kept know known lack lacking lacks latest lazy lead leads leave
+    leaves left less let level lie lies life like likely limit limiter limiting limits line lines
+    little live load local located location longer longest look looks loop loops lose losing lost
+    lot lots low made main make makes making many mark marked may maybe mb mean meaning means
+    measure measured mechanism median megabyte merge mesh message microsecond millisecond mind minor
+    minute minutes missing model models moment monitor more moreover mostly move moved moves moving
+    msec must name named names nanosecond nanoseconds near need needed needs neither network never
+    nice no nobody node nodes noise noisier non none nor normal normally notable note notes nothing
+    number numbers observe observed occupancy occupied occupies occupy occur occurred occurs of off
+    offending often oh ok okay old one ones only onto onwards oom open operate optimal order ordered
+    other others otherwise output outputs outside over overall overhead overheads own p p50 p90
+    padding page paid parallel parallelism parameter parameters particular past path pay paying pays
+    pct peak peaks people per percent perform performance performed performing perhaps picture
+    pipelined place places plan planned planning point pointed portion possible possibly potential
+    practice pre precedes precisely present pretty prevent prevents prioritize priority probably
+    produce produced program programs proper properly python quantify question quickly quite ran
+    rank ranked ranks rate rates rather ratio ratios raw reach reached read reading reads ready real
+    really reason reasons recent recently record recorded refer regarding related relative
+    relatively remain remaining remove removed repeat repeated repeating repeats replica replicas
+    report reported request required respectively responsible rest result results return rid right
+    room roughly round row rows running runs same saturate saturated saturates saturating save saved
+    saves saving says scale scan scanned scans sec second seconds secs section see seem seems seen
+    self sense separate separately series serious serving set several shall shape shapes shard
+    sharding shards should shown shrink side sides significant significantly similar simple simply
+    simultaneously since single sit sits sitting size sizes sleep sleeping slow slowdown slower
+    slowing slowness slows small so soft solely someone something sometimes soon sort sorted source
+    space sparsecore spec specific specifically sped speeds spends stage stand standing start
+    started starts startup state statistics stay still stop stopped stops story stream string
+    structure stuck stuff such sudden suffer suffers sum sure surface sync synchronous system target
+    task tell tells tend tensor tensors terms theoretical thing things think thinking third though
+    thread threads three thrice through throughout throughput throughputs tie timeline today
+    together told ton too tool top topology total totals touch toward towards traced tracing track
+    train training tree true truly truncate truncated truncation turn twice two type under
+    understand underutilized unique unit units unless unlike unlimited until unused update updates
+    upon urgent usec useful user uses usual util utilize utilized value values vanish vanished
+    various version versus very via view visible vs waiting wall wallclock want wanted warm warmup
+    waste wasted wastes wasting way ways week weight well went whatever whether whichever while
+    whole whose wide wire within without wonder work worked working workload works world worse worth
+    worthwhile would write wrong xla yes yet yield zero
 """
 _SAID_WORDS = frozenset(_SAID.split())
 

@@ -121,6 +121,8 @@ QUERY = Query(
         intent(10, "what", "time|step", "spend", unless=("@op", "op")),
         intent(11, "what", "dominate", "time|step", unless=("@op", "op")),
         intent(9, "overview|summarize|headline"),
+        intent(5, "dominate", unless=("op", "@op", "communication", "collective", "region")),
+        intent(5, "top", "cost", unless=("op", "@op", "communication", "collective", "region")),
         intent(
             10, "why", "my|our|the", "step", "top|slower", unless=("op", "@op", "some", "outlier")
         ),

@@ -136,7 +136,7 @@ QUERY = Query(
             8,
             "program|executable",
             "which|what|list|show|share|many|often|time|take|each|top|period",
-            unless=("bound", "compare", "change", "memory"),
+            unless=("bound", "compare", "change", "memory", "between"),
         ),
     ),
 )

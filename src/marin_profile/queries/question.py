@@ -145,7 +145,8 @@ class Question:
     """A question taken apart. `narrows`: parameters that the answer must take; `things`: the ways
     in which the named thing can be given to a query, the likeliest first; `unit_concepts`: those
     that only say per what is asked; `passes`, `devices`, `steps`: all that are named; `refused`:
-    the negated word that nothing can be made of."""
+    the negated word that nothing can be made of; `counts`: how often is asked; `says_per`: "per",
+    and not merely "each" or "every"."""
 
     text: str
     concepts: frozenset[str]
@@ -160,6 +161,8 @@ class Question:
     unknown: tuple[str, ...] = ()
     read_as: tuple[tuple[str, str], ...] = ()
     refused: str | None = None
+    counts: bool = False
+    says_per: bool = False
 
     @property
     def missing(self) -> Mention | None:
@@ -236,6 +239,8 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
     ]
     return Question(
         text=question,
+        counts=_COUNTS.search(question) is not None,
+        says_per=per == "share" or _SAYS_PER.search(question) is not None,
         concepts=found,
         parameters=parameters,
         unit_concepts=_unit_concepts(words, tokens),
@@ -390,6 +395,8 @@ _SPAN_OF_TIME = re.compile(
     r"\b\d[\d.]*\s*(?:ms|us|µs|ns|s|secs?|(?:milli|micro|nano)?seconds?|minutes?|hours?)\b",
     re.IGNORECASE,
 )
+_COUNTS = re.compile(r"\bhow\s+(?:many\s+times|often)\b", re.IGNORECASE)
+_SAYS_PER = re.compile(r"\bper\b|/", re.IGNORECASE)
 _PERCENTILE = re.compile(r"p\d\d+")
 SHORTEST_PART = 3
 

@@ -106,11 +106,18 @@ def _taker(
 def _takes(query: Query, asked: Question) -> bool:
     if not asked.narrows <= set(query.parameters):
         return False
-    if asked.parameters.per is not None and asked.parameters.per not in query.gives:
+    fields = query.gives.get(asked.parameters.per or "", ())
+    if asked.parameters.per is not None and (asked.says_per or query.gives) and not fields:
+        return False
+    if fields and asked.counts and not any(_is_count(name) for name in fields):
         return False
     if len(asked.passes) > 1 and "pass" not in query.parameters:
         return False
     return all(_ways(query, one) for one in asked.mentions)
+
+
+def _is_count(name: str) -> bool:
+    return any(part in name for part in ("count", "calls", "executions", "launches", "per_second"))
 
 
 def _ways(query: Query, mention: Mention) -> list[tuple[str, str]]:
@@ -129,6 +136,8 @@ def _given(asked: Question, query: Query) -> tuple[Parameters, ...]:
         bare["kind"] = None
     base = replace(asked.parameters, **bare)  # type: ignore[arg-type]
     is_ranking = "by" in asked.narrows or "kind" in taken or not {"step", "program"} & taken
+    if base.per not in query.gives:
+        base = replace(base, per=None)
     if not is_ranking:
         base = replace(base, by=None)
     if asked.parameters.family is not None and not asked.mentions and "family" in taken:

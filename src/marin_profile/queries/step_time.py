@@ -271,7 +271,7 @@ QUERY = Query(
             9,
             "step",
             "time|long|period|fast|top|many|count|median|vary|kind|second|take|slower",
-            unless=("@step",),
+            unless=("@step", "host"),
         ),
         intent(8, "period"),
         intent(

@@ -189,8 +189,9 @@ QUERY = Query(
     intents=(
         intent(12, "op", "top", "collective|communication|transfer|compute|@kind|@pass"),
         intent(10, "op", "top|dominate", unless=("compare", "@op")),
-        intent(9, "op", "time|take|share|cost", unless=("before", "attribution", "@op")),
+        intent(9, "op", "time|take|share|cost", unless=("before", "between", "attribution", "@op")),
         intent(9, "hotspot"),
+        intent(8, "op", "@scope|@program|@pass", unless=("@op", "gap", "before", "if")),
         intent(
             10, "@kind", "top", unless=("time", "wait", "bandwidth", "take", "byte", "idle", "gap")
         ),
