@@ -61,7 +61,7 @@ class Service:
     def query(self, given: Arguments) -> dict[str, Any]:
         name = given["name"]
         texts = {key: str(value) for key, value in given.items() if key in DECLARED}
-        parameters = _without_dashes(name, texts)
+        parameters = typed(name, query_named(name).takes, texts, mark="")
         found = self.roots.find(given["handle"])
         answered = run_query(self._summaries.of(found), name, parameters)
         return {"handle": found.handle, **answered}
@@ -137,18 +137,6 @@ def _checked(one: Parameter, value: object) -> object:
     elif len(value) > LONGEST_TEXT:
         raise UsageError(f"{one.name} has at most {LONGEST_TEXT:,} characters.")
     return value
-
-
-def _without_dashes(name: str, texts: Mapping[str, str]) -> Parameters:
-    """The parameters of a query, whose errors call them as the command line does."""
-    taken = query_named(name).takes
-    stray = next((key for key in texts if key not in taken), None)
-    if stray is not None:
-        raise UsageError(f"{name} takes no {stray}; its parameters: {', '.join(taken) or 'none'}.")
-    try:
-        return typed(name, taken, texts)
-    except UsageError as error:
-        raise UsageError(str(error).removeprefix("--")) from error
 
 
 # --- rows ----------------------------------------------------------------------------------------
