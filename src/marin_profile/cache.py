@@ -44,7 +44,7 @@ def cached_summary(
     """The summary that was kept in the folder, or a new one, which is kept there; None: neither.
     `about_to_read` is called before a summary is made. Raises what `summarize_capture` raises."""
     kept = None if folder is None else folder / f"{_key(capture, warmup_steps)}.json"
-    if kept is not None and _is_private(kept.parent):
+    if kept is not None and is_private(kept.parent):
         with contextlib.suppress(ProfileError, OSError):
             found = load_summary(kept)
             os.utime(kept)
@@ -61,12 +61,13 @@ def cached_summary(
 
 def _keep(summary: ProfileSummary, path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if _is_private(path.parent):
+    if is_private(path.parent):
         write_whole(path.parent, {path.name: summary.to_json().encode()})
         _forget_oldest(path.parent)
 
 
-def _is_private(folder: Path) -> bool:
+def is_private(folder: Path) -> bool:
+    """Whether it is a folder of this user's own that nobody else may write."""
     try:
         found = folder.lstat()
     except OSError:

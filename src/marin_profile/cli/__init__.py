@@ -34,6 +34,7 @@ VERBS = {
     "history": "Show trend, noise and changes of step times over time.",
     "publish": "Publish a summary to W&B.",
     "finish": "Finish what a training left of its captures.",
+    "doctor": "Say what to change before the next capture.",
     "captures": "List the captures below a folder.",
     "schema": "Print the JSON Schema of a summary.",
     "mcp": "Serve captures to agents (Model Context Protocol).",

@@ -124,15 +124,24 @@ def _new_session(root: Path) -> Path:
     return root.joinpath(*PROFILE_FOLDERS, _newest_stamp.strftime(STAMP_FORMAT))
 
 
+# What is set in JAX's ProfileOptions.
+LEVELS = ("host_tracer_level", "python_tracer_level", "enable_hlo_proto", "include_dataset_ops")
+SET = ("session_id", *LEVELS, "advanced_configuration")
+
+
+def options_lacking() -> list[str]:
+    """What the installed JAX's ProfileOptions do not have of what is set. No backend is started."""
+    kind = getattr(jax.profiler, "ProfileOptions", None)
+    if kind is None:
+        return ["ProfileOptions"]
+    options = kind()
+    return [name for name in SET if not hasattr(options, name)]
+
+
 def _jax_options(config: ProfileOptions, session: str) -> jax.profiler.ProfileOptions:
     options = jax.profiler.ProfileOptions()
     options.session_id = session
-    for name in (
-        "host_tracer_level",
-        "python_tracer_level",
-        "enable_hlo_proto",
-        "include_dataset_ops",
-    ):
+    for name in LEVELS:
         value = getattr(config, name)
         if value is not None:
             setattr(options, name, value)

@@ -75,7 +75,7 @@ def fetch(
     """
     if (artifact is None) == (run_target is None):
         raise UsageError("Name exactly one W&B source: an artifact or a run.")
-    downloads = _Downloads(Path(download_root or _default_root()), trust_references)
+    downloads = _Downloads(Path(download_root or default_root()), trust_references)
     if artifact is not None:
         target = artifact_target(artifact, entity=entity, project=project, alias=alias)
         return _fetch_artifact(target, downloads)
@@ -142,7 +142,7 @@ def _reference(artifact: Any) -> str:
 # Downloads
 
 
-def _default_root() -> str:
+def default_root() -> str:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.path.join(cache, "marin-profile", "wandb")
 
