@@ -13,7 +13,7 @@ import tomllib
 import typing
 from pathlib import Path
 
-from marin_profile.analysis.advice import RULES
+from marin_profile.analysis.advice.rules import RULES
 from marin_profile.base.units import unit_in
 from marin_profile.queries import list_queries
 from marin_profile.queries.parameters import DECLARED

@@ -27,8 +27,9 @@ from builders_xspace import (
     shape_proto,
     summary_of,
 )
-from marin_profile.analysis import advice
-from marin_profile.analysis.advice import (
+from marin_profile.analysis.advice import rules as advice
+from marin_profile.analysis.advice.model import FIRST, LAST, RANKED, UNCAUSED
+from marin_profile.analysis.advice.rules import (
     RULES,
     Candidate,
     CauseOfSlowSteps,
@@ -43,7 +44,6 @@ from marin_profile.analysis.advice import (
     candidates,
     on_shared_processors,
 )
-from marin_profile.analysis.advice.model import FIRST, LAST, RANKED, UNCAUSED
 from marin_profile.assemble import CaptureFacts, SourceFile, assemble
 from marin_profile.queries import list_queries
 from marin_profile.schema import OptimizationCandidate, ProfileSummary, Record

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from builders_xspace import Space, summarize_spaces
-from marin_profile.analysis import advice
-from marin_profile.analysis.advice import Exposed, Findings, Gaps, Late, OpShare
+from marin_profile.analysis.advice import rules as advice
+from marin_profile.analysis.advice.rules import Exposed, Findings, Gaps, Late, OpShare
 
 ALL_4 = "replica_groups={{0,1,2,3}}"
 ALL_REDUCE = f"%all-reduce.3 = f32[1024]{{0}} all-reduce(f32[1024]{{0}} %p), {ALL_4}"

@@ -63,7 +63,9 @@ def test_this_machine(call, tmp_path, monkeypatch):
 def test_a_package_that_is_not_there(monkeypatch):
     monkeypatch.setattr(environment, "version", _not_installed)
     rows = {row.check: row for row in environment.environment(None)}
-    assert rows["jax"].state == "warn"
+    assert rows["jax"].state == rows["jaxlib"].state == "warn"
+    assert rows["wandb"].state == "ok"
+    assert rows["wandb"].seen == "not installed; needed for W&B runs alone"
     assert rows["jax"].do == "pip install jax, if you want that here."
     assert rows["ProfileOptions"].state == "unknown"
     assert rows["tensorflow"].state == "ok"

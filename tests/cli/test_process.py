@@ -139,6 +139,7 @@ HEAVY = ("numpy", "numba", "fsspec", "isal", "jax", "levanter", "wandb", "pyarro
     [
         ["query", "--summary", "SUMMARY", "--question", "top 3 all-reduce ops"],
         ["report", "--summary", "SUMMARY"],
+        ["doctor", "SUMMARY"],
         ["query", "--list"],
         ["--help"],
         ["schema"],

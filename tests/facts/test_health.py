@@ -242,6 +242,8 @@ def test_steps_that_are_all_left_out_or_not_tied_to_work() -> None:
     assert loose.state == WARN
     assert "not tied" in loose.seen
     assert check(build_summary(step_time=no_steps()), "steps").state == BAD
+    old = check(build_summary(step_time=step_time(steps=[], period=None)), "steps")
+    assert (old.state, old.seen) == (OK, "4 found, 0 cut, 4 kept")
 
 
 def test_a_summary_of_an_older_tool_and_numbers_that_are_none_are_not_known() -> None:
@@ -251,6 +253,7 @@ def test_a_summary_of_an_older_tool_and_numbers_that_are_none_are_not_known() ->
     found = {one.check: one.state for one in health(parse_summary(json.dumps(data)))}
     for name in ("events", "devices", "clocks", "compilation", "distortion", "host events"):
         assert found[name] == UNKNOWN
+    assert found["hosts"] == UNKNOWN
     for name in ("HLO protos", "HLO ops", "scopes", "versions"):
         assert found[name] == UNKNOWN
     odd = Coverage().model_copy(update={"scope_attributed_share": math.nan})

@@ -9,7 +9,7 @@ from itertools import islice
 from statistics import median_low
 
 from marin_profile import schema
-from marin_profile.analysis import advice
+from marin_profile.analysis.advice import rules as advice
 from marin_profile.analysis.collectives.bandwidth import payload_bytes
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.host_account import HostAccount, HostCause

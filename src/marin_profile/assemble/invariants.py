@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 from pydantic import BaseModel
 
 from marin_profile import schema
-from marin_profile.analysis import advice
+from marin_profile.analysis.advice import rules as advice
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.assemble.context import CaptureFacts, Context
 from marin_profile.base.errors import InternalError

@@ -22,12 +22,12 @@ from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.version import package_version
 
 _GB = 1e9
-# Distribution -> what it is needed for, and how to get it.
+# Distribution -> what it is needed for, how to get it, and the state where it is not there.
 PACKAGES = {
-    "jax": ("to take captures", "pip install jax"),
-    "jaxlib": ("to take captures", "pip install jax"),
-    "marin-levanter": ("to train with Levanter", "pip install 'marin-profile[levanter]'"),
-    "wandb": ("for W&B runs", "pip install 'marin-profile[wandb]'"),
+    "jax": ("to take captures", "pip install jax", WARN),
+    "jaxlib": ("to take captures", "pip install jax", WARN),
+    "marin-levanter": ("to train with Levanter", "pip install 'marin-profile[levanter]'", OK),
+    "wandb": ("for W&B runs", "pip install 'marin-profile[wandb]'", OK),
 }
 
 
@@ -56,12 +56,12 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _package(name: str, purpose: str, how: str) -> Check:
+def _package(name: str, purpose: str, how: str, without: str) -> Check:
     found = _version(name)
     if found is not None:
         return Check(check=name, state=OK, seen=visible(found))
-    seen = f"not installed; needed {purpose}, not to summarize one"
-    return Check(check=name, state=WARN, seen=seen, do=f"{how}, if you want that here.")
+    seen = f"not installed; needed {purpose} alone"
+    return Check(check=name, state=without, seen=seen, do=f"{how}, if you want that here.")
 
 
 def _tensorflow() -> Check:

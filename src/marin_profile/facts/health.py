@@ -145,6 +145,8 @@ def _devices(summary: ProfileSummary) -> Check:
 
 def _hosts(summary: ProfileSummary) -> Check:
     there = len(summary.hosts)
+    if not there:
+        return Check(check="hosts", state=UNKNOWN, seen="the summary does not name its hosts")
     profiling = _profiling(summary)
     known = summary.run_metadata.num_hosts
     partly = [
@@ -161,7 +163,7 @@ def _hosts(summary: ProfileSummary) -> Check:
         missing = _listed([str(index) for index in profiling.missing_processes])
         seen = f"of {profiling.num_processes:,} processes these left no profile: {missing}"
         return Check(check="hosts", state=BAD, seen=seen, do=do)
-    if known is not None and there and known > there:
+    if known is not None and known > there:
         seen = f"{files}, of a run of {plural(known, 'host')}"
         return Check(check="hosts", state=BAD, seen=seen, do=do)
     if partly:
@@ -210,17 +212,17 @@ def _steps(summary: ProfileSummary) -> Check:
     found, kept = len(step_time.steps), kept_steps(summary)
     if not found and not kept:
         return Check(check="steps", state=BAD, seen="none found", do=_do("no-steps"))
-    periods = step_time.period.count if step_time.period else 0
+    # Summaries of older tools do not tell periods.
+    periods = step_time.period.count if step_time.period else None
     cut = sum(step.cut for step in step_time.steps)
-    seen = (
-        f"{max(found, kept):,} found, {cut:,} cut, {kept:,} kept; the periods of {periods:,} are "
-        "known"
+    seen = f"{max(found, kept):,} found, {cut:,} cut, {kept:,} kept" + (
+        f"; the periods of {periods:,} are known" if periods is not None else ""
     )
     if not kept:
         return Check(check="steps", state=BAD, seen=seen, do=_do("capture-too-short"))
     if step_time.steps_without_work:
         seen += f"; {step_time.steps_without_work:,} more show no device work"
-    if periods < FEW_STEPS:
+    if (kept if periods is None else periods) < FEW_STEPS:
         wanted = f" ({FEW_STEPS} are the least for statistics)"
         return Check(check="steps", state=WARN, seen=seen + wanted, do=_do("capture-too-short"))
     if step_time.linked is False:
