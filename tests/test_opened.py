@@ -233,6 +233,14 @@ def test_to_polars(profile):
         assert len(getattr(profile, name).to_polars()) == len(getattr(profile, name))
 
 
+def test_whole_numbers_that_polars_does_not_hold_are_floats():
+    polars = pytest.importorskip("polars")
+    huge = [hot_op("a", 1.0, flops=10**30), hot_op("b", 1.0, flops=3), hot_op("c", 1.0)]
+    frame = Profile(build_summary(hot_ops=huge)).ops.to_polars()
+    assert frame["flops"].to_list() == [1e30, 3.0, None]
+    assert frame["count"].dtype == polars.Int64
+
+
 def test_polars_is_told_the_type_of_each_column(profile, monkeypatch):
     made = {}
     monkeypatch.setitem(

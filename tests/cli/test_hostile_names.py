@@ -84,6 +84,7 @@ def views(folder: Path) -> dict[str, list[str]]:
         "add": [*history, "--add", one, "--label", "\x1b[1mlabel"],
         "history": history,
         **{q: ["query", "--summary", one, "--question", q] for q in questions},
+        "doctor": ["doctor", one],
         "report all": ["report", "--summary", f"{folder}/all.json"],
     }
 

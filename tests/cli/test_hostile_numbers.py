@@ -56,6 +56,7 @@ def answers(folder: Path, call: Call) -> Iterator[tuple[str, Any]]:
     history = ("history", "--history", folder / "h.jsonl")
     (folder / "h.jsonl").unlink(missing_ok=True)
     yield "report", call("report", "--summary", odd)
+    yield "doctor", call("doctor", odd)
     for one, two in ((odd, sound), (sound, odd)):
         sides = ("--before", one, "--after", two)
         yield "compare", call("compare", *sides)

@@ -99,13 +99,17 @@ class Table(Suggesting, Sequence[R], Generic[R]):
         return _package("pandas").DataFrame(self.to_dict())
 
     def to_polars(self) -> Any:
-        """A polars.DataFrame. Raises MissingPackageError."""
+        """A polars.DataFrame; whole numbers that no 64 bits hold are floats there. Raises
+        MissingPackageError."""
         polars = _package("polars")
-        schema = {
-            column.name: polars.List(column.kind) if column.is_list else column.kind
-            for column in self._columns
-        }
-        return polars.DataFrame(self.to_dict(), schema=schema)
+        data, schema = self.to_dict(), {}
+        for column in self._columns:
+            kind = column.kind
+            if kind is int and not column.is_list and not all(map(_is_int64, data[column.name])):
+                kind, values = float, data[column.name]
+                data[column.name] = [None if value is None else float(value) for value in values]
+            schema[column.name] = polars.List(kind) if column.is_list else kind
+        return polars.DataFrame(data, schema=schema)
 
     def __repr__(self) -> str:
         rows = plural(len(self), "row") if self.is_known else "not known"
@@ -133,6 +137,10 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.6g}"
     return "" if value is None else html.escape(visible(str(value), LONGEST_CELL))
+
+
+def _is_int64(value: int | None) -> bool:
+    return value is None or -(1 << 63) <= value < 1 << 63
 
 
 def _package(name: str) -> Any:
