@@ -223,7 +223,12 @@ def test_the_context_names_why_there_is_a_capture(out, results, name, trigger):
 def test_a_summarised_capture_is_logged_to_the_runs_tracker(out, results):
     (summary, capture, history_figures) = results["logged"]["logged"]
     assert summary[:2] == ["profile-summary-run", "profile_summary"]
-    assert summary[2] == ["metadata.json", "profile_report.md", "profile_summary.json"]
+    assert summary[2] == [
+        "metadata.json",
+        "profile_report.html",
+        "profile_report.md",
+        "profile_summary.json",
+    ]
     assert capture[:2] == ["run-run-profiler", "jax_profile"]
     assert [name for name in capture[2] if name.endswith(".xplane.pb")]
     assert {

@@ -85,6 +85,7 @@ def test_online_what_is_named_is_what_the_server_has(found):
     summary = found.artifact("profile-summary-online")
     assert sorted(summary.files) == [
         "metadata.json",
+        "profile_report.html",
         "profile_report.md",
         "profile_summary.json",
     ]
@@ -173,7 +174,12 @@ def test_tensorboard_gets_files_and_figures(found):
     assert row["artifacts"] == ["profile-summary-tensorboard", "run-tensorboard-profiler"]
     root = found.out / "tb" / "r"
     files = sorted(path.name for path in (root / row["artifacts"][0]).iterdir())
-    assert files == ["metadata.json", "profile_report.md", "profile_summary.json"]
+    assert files == [
+        "metadata.json",
+        "profile_report.html",
+        "profile_report.md",
+        "profile_summary.json",
+    ]
     (trace,) = (root / row["artifacts"][1]).rglob("*.xplane.pb")
     (taken,) = found.capture.glob("*.xplane.pb")
     assert trace.read_bytes() == taken.read_bytes()

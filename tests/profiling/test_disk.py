@@ -18,7 +18,14 @@ from marin_profile.profiling.record import (
 from marin_profile.profiling.run import Run
 
 OF_THE_PROFILER = ["h.trace.json.gz", "h.xplane.pb"]
-OURS = ["capture_record.json", "profile_context.json", "profile_report.md", "profile_summary.json"]
+OURS = [
+    "capture_record.json",
+    "profile_context.json",
+    "profile_report.html",
+    "profile_report.md",
+    "profile_summary.json",
+]
+KEPT, ALL = len(OURS), len(OURS) + len(OF_THE_PROFILER)
 
 
 def disk(root: Path, keep: int | None = None, free: float = 0.0, most: float | None = None) -> Disk:
@@ -53,14 +60,14 @@ def test_the_newest_captures_keep_their_files_and_the_others_what_we_wrote(tmp_p
 def test_all_captures_are_kept_unless_asked_for(tmp_path):
     folders = [leave(tmp_path, second) for second in range(4)]
     disk(tmp_path).make_room()
-    assert all(len(names(one)) == 6 for one in folders)
+    assert all(len(names(one)) == ALL for one in folders)
 
 
 @pytest.mark.parametrize("state", [State.INGESTING, State.SHARED, State.FAILED])
 def test_what_is_not_published_keeps_its_files(tmp_path, state):
     folders = [leave(tmp_path, 0, state), leave(tmp_path, 1), leave(tmp_path, 2)]
     disk(tmp_path, keep=1).make_room()
-    assert [len(names(one)) for one in folders] == [6, 4, 6]
+    assert [len(names(one)) for one in folders] == [ALL, KEPT, ALL]
 
 
 def test_what_was_never_to_be_summarised_goes_once_it_is_taken(tmp_path):
@@ -69,7 +76,7 @@ def test_what_was_never_to_be_summarised_goes_once_it_is_taken(tmp_path):
     record = read_record(folders[0])
     write_record(noted(record, job=Job(folders[0], folders[0])))
     Disk(tmp_path, 1, 0.0, None, ingests=False).make_room()
-    assert [len(names(one)) for one in folders] == [6, 4, 6]
+    assert [len(names(one)) for one in folders] == [ALL, KEPT, ALL]
 
 
 def test_a_capture_that_is_published_late_goes_then(tmp_path):
@@ -77,14 +84,14 @@ def test_a_capture_that_is_published_late_goes_then(tmp_path):
     others = [leave(tmp_path, second) for second in (1, 2)]
     kept = disk(tmp_path, keep=1)
     kept.make_room()
-    assert len(names(late)) == 6
+    assert len(names(late)) == ALL
     write_record(
         CaptureRecord(
             run_id="r", start_step=1, stop_step=2, folder=str(late), state=State.PUBLISHED
         )
     )
     kept.make_room()
-    assert [len(names(one)) for one in (late, *others)] == [4, 4, 6]
+    assert [len(names(one)) for one in (late, *others)] == [KEPT, KEPT, ALL]
 
 
 def test_too_little_free_is_a_reason_that_names_the_limit(tmp_path):
@@ -95,15 +102,15 @@ def test_too_little_free_is_a_reason_that_names_the_limit(tmp_path):
 
 
 def test_too_much_taken_is_a_reason_that_names_the_limit(tmp_path):
-    """Five files of 1000 bytes and a short record a capture: more than 5 kB, less than 6."""
+    """Six files of 1000 bytes and a short record a capture: more than 6 kB, less than 7."""
     leave(tmp_path, 0)
-    limits = disk(tmp_path, most=10e-6)
+    limits = disk(tmp_path, most=12e-6)
     assert limits.why_not() is None
     leave(tmp_path, 1)
     assert limits.why_not() is None  # looked at a moment ago
     said = limits.why_not(anew=True)
-    assert said.startswith("the captures of this run take 1.0")
-    assert said.endswith("e-05 GB, max_capture_gb is 1e-05")
+    assert said.startswith("the captures of this run take 1.2")
+    assert said.endswith("e-05 GB, max_capture_gb is 1.2e-05")
 
 
 def test_two_runs_of_one_output_dir_have_a_folder_each(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from builders_capture import leave_capture
 from marin_profile import load_summary
-from marin_profile.capture.filenames import INGEST_LOG_FILE, REPORT_FILE, SUMMARY_FILE
+from marin_profile.capture.filenames import INGEST_LOG_FILE, PAGE_FILE, REPORT_FILE, SUMMARY_FILE
 from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
 from marin_profile.profiling.job import Gather, Job, Publish
 from mounts import mounted
@@ -117,7 +117,7 @@ def test_a_job_survives_its_way_to_the_child(capture, output_dir):
 def test_summary_and_report_are_written(capture, output_dir, tmp_path):
     copy_dir = tmp_path / "copy"
     assert problem_of(ingestions(), Job(capture, output_dir, copy_dir)) is None
-    assert written(copy_dir) == written(output_dir) == [REPORT_FILE, SUMMARY_FILE]
+    assert written(copy_dir) == written(output_dir) == [PAGE_FILE, REPORT_FILE, SUMMARY_FILE]
     assert load_summary(str(output_dir / SUMMARY_FILE)).step_time.all_steps.count == 4
     assert (output_dir / SUMMARY_FILE).read_bytes() == (copy_dir / SUMMARY_FILE).read_bytes()
     assert "1 host(s) summarised in" in (output_dir / INGEST_LOG_FILE).read_text()

@@ -101,7 +101,12 @@ def test_both_artifacts_and_the_figures_are_logged(tmp_path):
     tracker = published(folder, "auto")
     kind, files = tracker.artifacts["profile-summary-my-run"]
     assert kind == "profile_summary"
-    assert sorted(files) == ["metadata.json", "profile_report.md", "profile_summary.json"]
+    assert sorted(files) == [
+        "metadata.json",
+        "profile_report.html",
+        "profile_report.md",
+        "profile_summary.json",
+    ]
     assert files["profile_summary.json"] == (folder / SUMMARY_FILE).read_bytes()
     metadata = json.loads(files["metadata.json"])
     assert (metadata["run_id"], metadata["num_devices"]) == ("my run", 8)

@@ -11,6 +11,7 @@ STAMP_FORMAT = "%Y_%m_%d_%H_%M_%S"
 
 SUMMARY_FILE = "profile_summary.json"
 REPORT_FILE = "profile_report.md"
+PAGE_FILE = "profile_report.html"
 PART_FILE = "profile_part.msgpack"
 CONTEXT_FILE = "profile_context.json"
 RECORD_FILE = "capture_record.json"
@@ -22,6 +23,7 @@ WRITTEN_BESIDE = frozenset(
     {
         SUMMARY_FILE,
         REPORT_FILE,
+        PAGE_FILE,
         PART_FILE,
         CONTEXT_FILE,
         RECORD_FILE,

@@ -29,6 +29,7 @@ from marin_profile.base.storage import (
 )
 from marin_profile.capture.filenames import (
     METADATA_FILE,
+    PAGE_FILE,
     PROFILE_FOLDERS,
     REPORT_FILE,
     SUMMARY_FILE,
@@ -37,7 +38,7 @@ from marin_profile.profiling.hosts import CAPTURE_SUFFIXES
 from marin_profile.profiling.job import Job, Publish
 from marin_profile.profiling.scalars import scalars_of
 from marin_profile.redact import Redactor, redact_summary
-from marin_profile.reports.report import render_markdown
+from marin_profile.reports.report import render_html, render_markdown
 from marin_profile.wandb.artifacts import artifact_metadata
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class Staged:
     """What is logged besides the artifacts' files. `scalars` by name; `output_path`: where summary
     and report lie; `capture_path`: where the capture lies, logged in place of a capture that is not
     uploaded; `reference`: the same as a URL, unless names in it are redacted or its files will go;
-    `top_ops`: rows of TABLE_COLUMNS; `report_html`: the report, None where markdown-it is not
-    installed."""
+    `top_ops`: rows of TABLE_COLUMNS; `report_html`: the report as a page."""
 
     decision: UploadDecision
     metadata: dict[str, Any]
@@ -75,7 +75,7 @@ class Staged:
     capture_path: str | None
     reference: str | None
     top_ops: list[list[Any]]
-    report_html: str | None
+    report_html: str
 
 
 def decide_upload(choice: str, size: int) -> UploadDecision:
@@ -111,7 +111,7 @@ def _fill(
     else:
         with tempfile.TemporaryDirectory(prefix=".raw-", dir=folder) as raw:
             redactor, summary = _redacted(files, Path(raw), uploaded, summary)
-    report = render_markdown(summary)
+    page = render_html(summary)
     metadata = artifact_metadata(summary) | {"capture_upload": decision.why}
     path = reference = None
     if not decision.wanted and publish.upload != "never":
@@ -125,7 +125,8 @@ def _fill(
     artifact = folder / "summary"
     artifact.mkdir()
     (artifact / SUMMARY_FILE).write_text(summary.to_json())
-    (artifact / REPORT_FILE).write_text(report)
+    (artifact / REPORT_FILE).write_text(render_markdown(summary))
+    (artifact / PAGE_FILE).write_text(page)
     (artifact / METADATA_FILE).write_text(json.dumps(metadata, indent=1, sort_keys=True) + "\n")
     output_path = job.shared or str(job.output_dir)
     staged = Staged(
@@ -136,7 +137,7 @@ def _fill(
         capture_path=path,
         reference=reference,
         top_ops=[_table_row(op) for op in summary.hot_ops],
-        report_html=_as_html(report),
+        report_html=page,
     )
     (folder / STAGED_FILE).write_bytes(msgspec.json.encode(staged))
 
@@ -204,14 +205,6 @@ def _table_row(op: Any) -> list[Any]:
         op.exposed_duration,
         op.tf_op_path or "",
     ]
-
-
-def _as_html(markdown: str) -> str | None:
-    try:
-        from markdown_it import MarkdownIt
-    except ImportError:
-        return None
-    return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
 
 
 __all__ = [

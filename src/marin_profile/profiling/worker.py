@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from marin_profile.base.durable import write_whole
 from marin_profile.base.errors import ProfileError
 from marin_profile.base.storage import write_file
-from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
+from marin_profile.capture.filenames import PAGE_FILE, REPORT_FILE, SUMMARY_FILE
 from marin_profile.profiling.job import Job
 
 if TYPE_CHECKING:
@@ -105,11 +105,15 @@ def _summarise(
 ) -> list[str]:
     """What did not go well but leaves summary and report."""
     from marin_profile.pipeline import summarize_capture
-    from marin_profile.reports.report import render_markdown
+    from marin_profile.reports.report import render_html, render_markdown
 
     started = time.monotonic()
     summary = with_run(summarize_capture(capture, known=known), job)
-    contents = {SUMMARY_FILE: summary.to_json(), REPORT_FILE: render_markdown(summary)}
+    contents = {
+        SUMMARY_FILE: summary.to_json(),
+        REPORT_FILE: render_markdown(summary),
+        PAGE_FILE: render_html(summary),
+    }
     seconds = own_seconds + time.monotonic() - started
     _write(job.output_dir, contents)
     if job.copy_dir is not None and job.copy_dir != job.output_dir:
