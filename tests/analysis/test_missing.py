@@ -94,6 +94,13 @@ def test_a_gap_in_the_numbers_of_devices(renamed, ends, lacks):
     )
 
 
+@pytest.mark.parametrize("odd", ["2\x1f", "\u00b2", "9" * 5000])
+def test_a_number_that_is_none_tells_of_no_gap(odd):
+    space = tpus()
+    space.planes[2].name = f"/device:TPU:{odd}"
+    assert not any("lacks 3" in doubt for doubt in of(space).doubts)
+
+
 def test_empty_planes_are_no_gap():
     space = tpus()
     for line in space.planes[2].lines.values():

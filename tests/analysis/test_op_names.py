@@ -6,7 +6,7 @@ import pytest
 
 from builders_xspace import Space
 from marin_profile.analysis.devices import find_devices
-from marin_profile.analysis.op_names import two_names
+from marin_profile.analysis.op_names import no_text, two_names
 
 
 def said(*odd: tuple[str, str], module: str = "jit_f") -> tuple[str, ...]:
@@ -48,3 +48,16 @@ def test_kernels_of_a_gpu_have_names_of_their_own():
     gpu = space.gpu(0)
     gpu.kernel("fusion.1", 0, 5, hlo_op="fusion.1").kernel("fusion.1", 9, 5, hlo_op="fusion.2")
     assert two_names(find_devices(space.timeline(), "")) == ()
+
+
+@pytest.mark.parametrize("stat", ["name", "long_name", "category", "tf_op"])
+def test_bytes_that_are_no_text_are_said(stat):
+    def told(text: str) -> tuple[str, ...]:
+        space = Space()
+        texts = {"name": "copy.1", "long_name": "", "category": "", "tf_op": ""} | {stat: text}
+        space.tpu(0).op(texts.pop("name"), 0, 5, **texts).op("dot.2", 5, 5)
+        return no_text(find_devices(space.timeline(), ""))
+
+    assert told("größe.1") == ()
+    (doubt,) = told("f32\ufffd5")
+    assert doubt.startswith("The names or HLO texts of 1 op hold bytes that are no text (one is ")

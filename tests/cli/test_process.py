@@ -39,13 +39,29 @@ def test_version(call: Call) -> None:
     assert call("--version").stdout.startswith("marin-profile ")
 
 
-@pytest.mark.parametrize("arguments", [("no-such-verb",), ("query", "--no-such-option")])
+@pytest.mark.parametrize(
+    "arguments", [("--no-such-option",), ("report", "--no-such-option"), ("schema", "--x", "y")]
+)
 def test_usage_errors_are_one_sentence_with_a_hint(call: Call, arguments: tuple[str, ...]) -> None:
     result = call(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: No such ")
     assert "--help'" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_an_option_that_no_query_takes_is_a_usage_error(call: Call) -> None:
+    result = call("query", "--no-such-option")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error: A question in words takes no --no-such-option; --name QUERY takes some.\n"
+    )
+
+
+def test_what_is_no_verb_is_looked_for_as_a_profile(call: Call) -> None:
+    result = call("no-such-verb")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.startswith("error: There is no no-such-verb; ")
 
 
 def test_debug_shows_the_traceback_wherever_it_stands(call: Call, tmp_path: Path) -> None:

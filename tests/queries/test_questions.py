@@ -635,3 +635,10 @@ def test_the_ceiling_where_nothing_was_replayed() -> None:
 
 def test_the_groups_of_the_builder_are_what_the_tests_say() -> None:
     assert sum(one.exclusive_duration for one in OP_GROUPS) == 7440.0
+
+
+@pytest.mark.parametrize("odd", ["²", "⑤", "½", "9" * 5000, "1" * 30, "\x1f3"])
+def test_odd_digits_are_a_word_like_another(odd: str) -> None:
+    for words in (f"top {odd} ops", f"step {odd}", f"device {odd}", f"top 5{odd} ops"):
+        answered = answer(build_summary(), words)
+        assert "results" in answered or "cannot_answer" in answered

@@ -22,7 +22,7 @@ import numpy as np
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.executions import Program
 from marin_profile.analysis.op_facts import OpFacts
-from marin_profile.analysis.op_names import two_names
+from marin_profile.analysis.op_names import no_text, two_names
 from marin_profile.analysis.planes import (
     CPU,
     GPU,
@@ -75,6 +75,7 @@ def find_missing(found: HostDevices, steps: StepSeries) -> Missing:
             *_absent_from_steps(found, steps),
             *_jumps_in_numbers(steps),
             *two_names(found),
+            *no_text(found),
         ),
         is_cut=bool(unnamed or few),
         devices_told=told,
@@ -117,7 +118,7 @@ def _names(found: HostDevices) -> Iterator[str]:
     numbers: dict[str, set[int]] = {}
     for name in (*names, *found.empty_devices):
         kind, _, number = name.rpartition(":")
-        if number.strip().isdecimal():
+        if number.isdecimal() and len(number) < 19:
             numbers.setdefault(kind, set()).add(int(number))
     for kind, known in sorted(numbers.items()):
         gaps = [

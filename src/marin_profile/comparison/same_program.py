@@ -47,7 +47,7 @@ def common_shares(before: ProfileSummary, after: ProfileSummary) -> tuple[float,
 
 
 def _alike_in(group: OpGroup) -> list[Key]:
-    name = "".join(letter for letter in group.canonical_name if not letter.isdigit())
+    name = "".join(letter for letter in group.canonical_name if not letter.isdecimal())
     found: list[Key] = [("name", name, group.category, group.shape_signature)]
     *path, _leaf = split_path(group.scope or "")
     region = [part for part in path if not part.startswith("jit(")]

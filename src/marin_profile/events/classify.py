@@ -212,7 +212,7 @@ def _split_role(opcode: str) -> tuple[str, str]:
 def _stem(name: str) -> str:
     """A name's whole tokens without numbering and state: "psum_invariant.7" -> "psum-invariant"."""
     tokens = re.split(r"[.\-_]", canonical_name(name).lower())
-    while len(tokens) > 1 and (tokens[-1].isdigit() or tokens[-1] in _TRAILING):
+    while len(tokens) > 1 and (tokens[-1].isdecimal() or tokens[-1] in _TRAILING):
         tokens.pop()
     return "-".join(tokens)
 

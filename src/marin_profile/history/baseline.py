@@ -119,9 +119,8 @@ def _compared(before: Floats, after: Floats) -> Baseline:
 def _pinned(name: str, trend: Trend, group: Group, groups: Sequence[Group]) -> list[HistoryRecord]:
     if RANGE in name:
         first, last = name.split(RANGE, 1)
-        choose = (
-            _numbered(first, last) if first.isdigit() and last.isdigit() else _timed(first, last)
-        )
+        are_numbers = first.isdecimal() and last.isdecimal()
+        choose = _numbered(first, last) if are_numbers else _timed(first, last)
         return [point for at, point in enumerate(trend.points, 1) if choose(at, point)]
     for other in groups:
         if other.configuration.label == name and _alike(other, group):

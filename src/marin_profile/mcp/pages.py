@@ -143,7 +143,7 @@ def _start(cursor: str, digest: str, rows: int) -> int:
     except (binascii.Error, UnicodeError, ValueError):
         text = ""
     start, _, of = text.partition(":")
-    if not (start.isascii() and start.isdigit() and len(start) < 19 and of):
+    if not (start.isascii() and start.isdecimal() and len(start) < 19 and of):
         raise UsageError("That is no cursor; leave it out for the first page.")
     if of != digest or not 0 < int(start) < rows:
         raise UsageError("The cursor is of another answer; ask again without it.")

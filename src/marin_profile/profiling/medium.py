@@ -137,4 +137,4 @@ class SharedFolder:
 
 def _process(name: str) -> int | None:
     number, ending, rest = name.partition(".json")
-    return int(number) if ending and not rest and number.isdigit() else None
+    return int(number) if ending and not rest and number.isdecimal() else None

@@ -299,7 +299,7 @@ def is_known_word(word: str) -> bool:
         or _singular(word) in _BY_WORD
         or word in PASS_WORDS
         or word in NUMBER_WORDS
-        or word.isdigit()
+        or word.isdecimal()
     )
 
 

@@ -159,7 +159,7 @@ def fold(name: str) -> str:
     for part in _WORDS.findall(name.casefold()):
         if len(part) > _SHORT and part.endswith("s") and not part.endswith("ss"):
             part = part[:-1]
-        joins_digits = folded[-1:].isdigit() and part[0].isdigit()
+        joins_digits = folded[-1:].isdecimal() and part[0].isdecimal()
         folded += f".{part}" if joins_digits else part
     return folded
 
@@ -309,14 +309,14 @@ def mistyped(word: str, known: Iterable[str], likelier: Container[str] = frozens
 
     if len(word) < _SHORT - 1:
         return None
-    digits = [letter for letter in word if letter.isdigit()]
+    digits = [letter for letter in word if letter.isdecimal()]
     most = 2 if len(word) >= LONG_WORD else 1
     alike = [
         name
         for name in known
         if abs(len(name) - len(word)) <= most
         and len(name) >= _SHORT
-        and [letter for letter in name if letter.isdigit()] == digits
+        and [letter for letter in name if letter.isdecimal()] == digits
     ]
     near = get_close_matches(word, sorted(alike), n=5, cutoff=0.7)
     by_distance = sorted(
@@ -385,7 +385,7 @@ def _joined(folds: Iterable[str]) -> str:
     """Folds one behind the other, with numbers kept apart."""
     run = ""
     for part in folds:
-        run += f".{part}" if run[-1:].isdigit() and part[:1].isdigit() else part
+        run += f".{part}" if run[-1:].isdecimal() and part[:1].isdecimal() else part
     return run
 
 
@@ -424,8 +424,8 @@ def _is_part(wanted: str, folded: str) -> bool:
     if not wanted or at < 0:
         return False
     before, after = folded[at - 1 : at], folded[at + len(wanted) :][:1]
-    return not (wanted[0].isdigit() and before.isdigit()) and not (
-        wanted[-1].isdigit() and after.isdigit()
+    return not (wanted[0].isdecimal() and before.isdecimal()) and not (
+        wanted[-1].isdecimal() and after.isdecimal()
     )
 
 

@@ -72,7 +72,7 @@ class Parameter:
         """The value that a text means. Raises UsageError where it means none; `mark` stands
         before names there."""
         if self.kind == "number":
-            if text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= self.least:
+            if text.isascii() and text.isdecimal() and len(text) < 19 and int(text) >= self.least:
                 return int(text)
             raise UsageError(
                 f"{mark}{self.name} takes a whole number from {self.least} on, not {text!r}."

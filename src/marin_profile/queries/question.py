@@ -342,7 +342,7 @@ def _is_name_like(name: str) -> bool:
 def _is_plain(token: str) -> bool:
     """Whether a quoted or joined name is mere words ("step_time")."""
     parts = words_of(re.sub(r"[_/]", " ", token))
-    return bool(parts) and all(is_known_word(part) and not part.isdigit() for part in parts)
+    return bool(parts) and all(is_known_word(part) and not part.isdecimal() for part in parts)
 
 
 def _position(name: str, text: str) -> int | None:
@@ -449,10 +449,10 @@ def _spelled(
                 unknown.append(word)
             spelled.append(word)
             continue
-        if word.startswith("@") or is_said(word) or word[0].isdigit():
+        if word.startswith("@") or is_said(word) or word[0].isdecimal():
             spelled.append(word)
             continue
-        if any(letter.isdigit() for letter in word):
+        if any(letter.isdecimal() for letter in word):
             mentions.append(Mention(word, names.find(word)))
             spelled.append(_token(mentions[-1]))
             continue
@@ -546,7 +546,7 @@ def _numbers(words: Sequence[str], tokens: Sequence[str], what: str) -> tuple[in
         if token != what:
             continue
         to, join = at + 1, ""
-        while to < len(words) and words[to].isdigit() and len(words[to]) < 19:
+        while to < len(words) and words[to].isdecimal() and len(words[to]) < 19:
             number = int(words[to])
             if join in _TO and found and 0 < number - found[-1] < MOST_NUMBERS:
                 found += range(found[-1] + 1, number)
@@ -599,7 +599,8 @@ def _unit_concepts(words: Sequence[str], tokens: Sequence[str]) -> frozenset[str
 def _limit(words: Sequence[str], tokens: Sequence[str]) -> int | None:
     """The number of rows asked for: "top 5", "five slowest ops", "first 3 gaps"."""
     for at, word in enumerate(words):
-        number = NUMBER_WORDS.get(word) or (int(word) if word.isdigit() else None)
+        is_number = word.isdecimal() and len(word) < 19
+        number = NUMBER_WORDS.get(word) or (int(word) if is_number else None)
         if number is None:
             continue
         before = tokens[at - 1] if at else ""

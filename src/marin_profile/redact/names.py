@@ -200,7 +200,7 @@ def _parts(name: str) -> list[str]:
 def _stays(part: str, kept: set[str]) -> bool:
     """Masked parts stay as well, so that masking what is masked changes nothing."""
     is_masked = re.fullmatch(r"[a-z]{1,2}xx+", part) is not None
-    return len(part) == 1 or is_masked or (part.isdigit() and part in kept)
+    return len(part) == 1 or is_masked or (part.isdecimal() and part in kept)
 
 
 def _part_mask(rank: int, width: int, length: int) -> str:

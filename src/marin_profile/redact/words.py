@@ -46,7 +46,7 @@ def is_common_word(name: str) -> bool:
     word = name.lower()
     return (
         len(name.encode()) < SHORTEST_NAME
-        or word.isdigit()
+        or word.isdecimal()
         or word in _ACCOUNTS
         or word in _FORMAT
         or word in _OPCODES

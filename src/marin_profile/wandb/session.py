@@ -45,7 +45,7 @@ def be_quiet() -> None:
 
 def request_seconds() -> int:
     given = os.environ.get("WANDB_HTTP_TIMEOUT", "")
-    return int(given) if given.isdigit() and int(given) else REQUEST_SECONDS
+    return int(given) if given.isdecimal() and int(given) else REQUEST_SECONDS
 
 
 def connect(base_url: str | None = None) -> Any:

@@ -55,6 +55,14 @@ def test_a_steps_line_with_other_names_is_no_series():
     assert steps(space).source == "module"
 
 
+def test_a_number_with_a_separator_behind_it_is_the_number():
+    space = Space()
+    tpu = space.tpu(0)
+    for name, start in (("1", 0), (" 2\x1f", 100), ("3\u2003", 200)):
+        tpu.event("Steps", name, start, 90).op("a", start + 10, 5)
+    assert numbers(steps(space)) == [1, 2, 3]
+
+
 @pytest.mark.parametrize("later_first", [False, True])
 def test_of_a_step_number_that_stands_twice_the_first_in_time_counts(later_first):
     space = Space()

@@ -67,8 +67,8 @@ def _numbered_spans(timeline: Timeline, rows: Int64s | None) -> dict[int, tuple[
     if rows is None:
         return found
     for row in rows[np.argsort(timeline.start[rows], kind="stable")].tolist():
-        text = timeline.ops[timeline.op[row]].name
-        if _STEP_NUMBER.fullmatch(text.strip()):
+        text = timeline.ops[timeline.op[row]].name.strip()
+        if _STEP_NUMBER.fullmatch(text):
             begin = int(timeline.start[row])
             found.setdefault(int(text), (begin, begin + int(timeline.duration[row])))
     return found
