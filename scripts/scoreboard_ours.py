@@ -237,7 +237,10 @@ OURS: dict[str, list[Reading]] = {
             {"time": figure("overlapped_duration", "sum", collective="all-gather")},
         )
     ],
-    "by_kind": [("compute_vs_communication", {"none": figure("communication_duration")})],
+    "by_kind": [
+        ("compute_vs_communication", {"none": figure("communication_duration")}),
+        ("collective_breakdown", {"none": figure("exposed_duration", "sum")}),
+    ],
     "ar_step": [
         ("time_of", {"time": figure("per_step_duration", what="all-reduce")}),
         ("collective_breakdown", {"time": figure("per_step_duration", "sum", **_AR)}),
@@ -281,7 +284,12 @@ OURS: dict[str, list[Reading]] = {
     "kernels": [],
     "slower": [("stragglers", {"name": words("stragglers", record="whole")})],
     "waited_for": [("stragglers", {"name": words("stragglers", record="whole")})],
-    "lost": [("stragglers", {"time": figure("delay_per_step", record="device")})],
+    "lost": [
+        (
+            "stragglers",
+            {"time": figure("wait_per_step_duration", "sum", record="collective")},
+        )
+    ],
     "part": [("hierarchical_regions", {"name": largest("exclusive_duration", "path")})],
     "region": [
         ("hierarchical_regions", {"time": figure("inclusive_duration", path="{region}")}),
@@ -319,6 +327,16 @@ def read(key: str, truth: Truth, answer: Answer, names: Mapping[str, str], chars
     if key == "programs" and isinstance(truth, dict):
         readings: list[Reading] = [
             ("programs", {name: figure("executions", "sum", name=name) for name in truth})
+        ]
+    elif key == "by_kind" and isinstance(truth, dict):
+        readings = [
+            (
+                "collective_breakdown",
+                {
+                    name: figure("exposed_per_step_duration", "sum", collective=name)
+                    for name in truth
+                },
+            )
         ]
     else:
         readings = OURS.get(key, [])

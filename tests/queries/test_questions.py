@@ -305,7 +305,6 @@ def test_what_is_not_hidden_is_exposed_and_what_is_not_idle_busy() -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        "which ops are not all-reduces?",
         "which steps are not slow?",
         "what is neither compute nor communication?",
         "how many devices are not waiting?",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from marin_profile.base.units import (
     Bytes,
     Flops,
+    FlopsPerByte,
     GigabytesPerSecond,
     Microseconds,
     Share,
@@ -20,10 +21,17 @@ from marin_profile.base.units import (
 from marin_profile.facts.device_time import basis_of, headline_time, op_time, ratio
 from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
-from marin_profile.queries.names import fold_program, path_of, within
+from marin_profile.queries.names import (
+    find_op,
+    fold_program,
+    known_ops,
+    no_such_op,
+    path_of,
+    within,
+)
 from marin_profile.queries.parameters import Parameters
 from marin_profile.queries.top_ops import OpRow, by_time, hot_op_row
-from marin_profile.schema import ProfileSummary, Roofline
+from marin_profile.schema import HotOp, ProfileSummary, Roofline
 
 _NO_COSTS = CannotAnswer(
     "No op carries costs (flops, bytes accessed), so neither resource's utilisation is known.",
@@ -93,10 +101,46 @@ class BoundPartRow(Row, frozen=True, kw_only=True, tag_field="record", tag="part
 
 
 class BoundOpRow(OpRow, frozen=True, kw_only=True, tag_field="record", tag="op"):
-    """One op that one of the two resources binds."""
+    """One op that one of the two resources binds. `flops_per_byte`: its arithmetic intensity."""
+
+    flops_per_byte: FlopsPerByte | None = None
+
+
+def _bound_op(op: HotOp, whole: float | None) -> BoundOpRow:
+    intensity = ratio(op.flops, op.bytes_accessed)
+    return BoundOpRow.of(hot_op_row(op, whole), flops_per_byte=intensity)
+
+
+def _of_op(summary: ProfileSummary, asked: str) -> Answer | CannotAnswer:
+    match = find_op(asked, known_ops(summary), summary)
+    if match.name is None:
+        return no_such_op(asked, match)
+    whole = op_time(summary, "hot_ops")
+    found = [op for op in summary.hot_ops if op.name == match.name]
+    costs = [op for op in found if op.flops is not None or op.bytes_accessed is not None]
+    if not costs:
+        return CannotAnswer(
+            f"The costs of {match.name} (flops, bytes accessed) are not known"
+            + ("." if found else ": it is none of the ops that take most of the time."),
+            "Summarize the xplane.pb of the capture: it holds op costs, or the HLO protos that "
+            "give them. A custom call needs a cost estimate.",
+        )
+    if not any(op.bound_by for op in costs):
+        return CannotAnswer(
+            f"What binds {match.name} is not known: the file states no peak rates of the device.",
+            "Its flops and bytes stand in the answer of gap_region_context for it; the xplane.pb "
+            "of a TPU or GPU carries the peaks.",
+        )
+    return listing(
+        basis_of(summary, "hot_ops"),
+        [_bound_op(op, whole) for op in costs],
+        limit=None,
+    )
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    if parameters.op is not None:
+        return _of_op(summary, parameters.op)
     roofline = summary.roofline
     if roofline is None or roofline.bound_by is None:
         return _why_not(roofline)
@@ -115,12 +159,12 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     if named is not None:
         return _of_part(summary, roofline, *named, parameters.limit)
     whole = op_time(summary, "hot_ops")
-    ops = sorted((hot_op_row(op, whole) for op in summary.hot_ops if op.bound_by), key=by_time)
+    ops = sorted((_bound_op(op, whole) for op in summary.hot_ops if op.bound_by), key=by_time)
     return listing(
         basis_of(summary, "roofline", "hot_ops"),
         [program],
         [BoundPartRow.of(row) for row in roofline.by],
-        [BoundOpRow.of(row) for row in ops],
+        ops,
         limit=parameters.limit,
         note="Neither compute nor memory: most of the time the device does not compute."
         if waits
@@ -208,13 +252,14 @@ QUERY = Query(
     example="Is it memory-bound or compute-bound?",
     run=run,
     rows=(BoundRow, TimePart, BoundPartRow, BoundOpRow),
-    parameters=("limit", "program", "pass", "family", "scope"),
+    parameters=("limit", "program", "pass", "family", "scope", "op"),
     gives={
         "share": ("mfu", "hfu", "device_time", "utilization"),
         "second": ("achieved", "achieved_tflops", "achieved_gbps"),
     },
     intents=(
         intent(11, "bound", "memory|bandwidth|flop", unless=("communication", "collective")),
+        intent(12, "@op", "bound|roofline|intensity|flop|mfu"),
         intent(10, "bound", "compute|what|by|which", unless=("communication", "collective")),
         intent(10, "roofline|mfu|intensity"),
         intent(6, "bandwidth", unless=("collective", "@collective", "transfer", "@kind", "op")),

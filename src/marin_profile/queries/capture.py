@@ -35,7 +35,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
         None if coverage is None else not coverage.events_dropped and not coverage.empty_devices
     )
     row = CaptureRow(
-        hardware_type=run.hardware_type,
+        hardware_type=run.hardware_type or _kind_of_device(summary),
         num_devices=run.num_devices,
         num_hosts=run.num_hosts,
         jax_version=details.jax_version if details else None,
@@ -46,6 +46,12 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer:
         warnings=len(warnings),
     )
     return listing(CAPTURE, [row], warnings, limit=parameters.limit)
+
+
+def _kind_of_device(summary: ProfileSummary) -> str | None:
+    """What the devices are called by, where the file does not name the hardware."""
+    kinds = {row.device.split(":")[1] for row in summary.device_ledger if ":" in row.device[8:]}
+    return next(iter(kinds)) if len(kinds) == 1 else None
 
 
 QUERY = Query(

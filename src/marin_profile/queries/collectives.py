@@ -16,12 +16,13 @@ from marin_profile.base.units import (
     Microseconds,
     Ratio,
 )
-from marin_profile.facts.device_time import basis_of, device_times
+from marin_profile.facts.device_time import basis_of, headline_time
 from marin_profile.facts.rows import Row
 from marin_profile.queries.kinds import is_of_kind
 from marin_profile.queries.model import Answer, Query, in_order, intent, listing
 from marin_profile.queries.parameters import Parameters
-from marin_profile.schema import CAPTURE, Collective, ProfileSummary
+from marin_profile.queries.per_step import in_a_step
+from marin_profile.schema import STEADY, Collective, ProfileSummary
 
 
 class CollectiveRow(Row, frozen=True, kw_only=True):
@@ -45,6 +46,7 @@ class CollectiveRow(Row, frozen=True, kw_only=True):
     bus_gbps: GigabytesPerSecond | None = None
     bandwidth_is_lower_bound: bool = False
     per_step_duration: Microseconds | None = None
+    exposed_per_step_duration: Microseconds | None = None
     count_per_step: Ratio | None = None
     bytes_per_step: BytesPerStep | None = None
     bytes_per_call: BytesPerCall | None = None
@@ -55,6 +57,7 @@ def collective_rows(summary: ProfileSummary, kind: str | None = None) -> list[Co
         CollectiveRow.of(
             one,
             total_duration=one.duration,
+            overlapped_duration=_overlapped(one),
             avg_duration=one.duration / one.count if one.count else None,
             bytes_per_call=one.bytes / one.count if one.bytes is not None and one.count else None,
             **_per_step(summary, one),
@@ -81,30 +84,39 @@ def _per_step(summary: ProfileSummary, one: Collective) -> dict[str, float | Non
         "per_step_duration": None,
         "count_per_step": None,
         "bytes_per_step": None,
+        "exposed_per_step_duration": None,
     }
-    groups = [group for group in summary.op_groups if group.category == one.collective]
-    steps = summary.step_time.whole_periods
-    devices = max((time.devices for time in device_times(summary, CAPTURE)), default=0)
+    found = in_a_step(summary, one.collective)
     alike = sum(other.collective == one.collective for other in summary.collectives) == 1
-    executions = sum(group.count for group in groups)
-    if not (steps and devices and alike and executions):
+    if found is None or not alike:
         return unknown
-    if any(group.account_count is None for group in groups):
-        return unknown
-    inside = sum(group.account_count or 0 for group in groups)
-    part = one.count * inside / executions / (steps * devices)
-    # Ops of several sizes, of which some run in other steps than others, have no one size.
-    is_even = all(
-        (group.account_count or 0) * executions == group.count * inside for group in groups
-    )
-    durations = [group.per_step_duration for group in groups if group.per_step_duration is not None]
+    count = one.count * found.part
     return {
-        "per_step_duration": sum(durations) if durations else None,
-        "count_per_step": part,
-        "bytes_per_step": part * one.bytes / one.count
-        if one.bytes is not None and one.count and is_even
+        "per_step_duration": found.duration,
+        "count_per_step": count,
+        "bytes_per_step": count * one.bytes / one.count
+        if one.bytes is not None and one.count and found.is_even
         else None,
+        "exposed_per_step_duration": _exposed(summary, one.collective),
     }
+
+
+def _exposed(summary: ProfileSummary, kind: str) -> float | None:
+    """Of one device in the mean step, where the ledger tells of whole steps."""
+    time, step = headline_time(summary), summary.step_time.mean_period
+    if time is None or step is None or time.window != STEADY or not time.window_duration:
+        return None
+    parts = time.exposed_communication_by_kind
+    return sum(part.duration for part in parts if part.kind == kind) / time.window_duration * step
+
+
+# Files tell times in whole picoseconds, or less exactly.
+_RESOLUTION = 1e-6
+
+
+def _overlapped(one: Collective) -> float:
+    """Less than the files can tell, per execution, is rounding."""
+    return one.overlapped_duration if one.overlapped_duration > one.count * _RESOLUTION else 0.0
 
 
 def _worst_first(row: CollectiveRow) -> tuple[float, float, str, int]:
@@ -139,7 +151,12 @@ QUERY = Query(
     rows=(CollectiveRow,),
     parameters=("limit", "kind", "order"),
     gives={
-        "step": ("bytes_per_step", "count_per_step", "per_step_duration"),
+        "step": (
+            "bytes_per_step",
+            "count_per_step",
+            "exposed_per_step_duration",
+            "per_step_duration",
+        ),
         "call": ("bytes_per_call", "avg_duration"),
         "second": ("algorithm_gbps", "bus_gbps"),
     },
@@ -149,6 +166,7 @@ QUERY = Query(
         intent(10, "byte", "@collective|collective"),
         intent(8, "collective"),
         intent(11, "collective", "expose|overlap|hide", "top|rank|list|each|show|sort"),
+        intent(12, "communication", "expose|overlap|hide", "kind|each"),
         intent(5, "@collective", "is|are|any|there"),
         intent(11, "byte", "communication"),
         intent(7, "communication", "breakdown|time|cost|top|share|long|much|what|which|show|list"),

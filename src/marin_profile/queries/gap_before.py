@@ -33,14 +33,22 @@ class GapContextRow(Row, frozen=True, kw_only=True, tag_field="record", tag="gap
     avg_gap_duration: Microseconds
 
 
-def gap_rows(summary: ProfileSummary, op: str | None = None) -> list[GapRow]:
+def gap_rows(
+    summary: ProfileSummary, op: str | None = None, *, single: bool = False
+) -> list[GapRow]:
     """All gaps, or those that end at `op` (as payload or as marker); the largest first."""
     gaps = [
         gap
         for gap in summary.gap_before_ops
         if op is None or op in (gap.name, gap.payload_op, gap.marker_op)
     ]
-    ordered = sorted(gaps, key=lambda gap: (-gap.total_gap_duration, gap.name))
+    ordered = sorted(
+        gaps,
+        key=lambda gap: (
+            -(gap.max_gap_duration if single else gap.total_gap_duration),
+            gap.name,
+        ),
+    )
     return [GapRow.of(gap) for gap in ordered]
 
 
@@ -55,7 +63,7 @@ def context_rows(summary: ProfileSummary, op: str | None = None) -> list[GapCont
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
     if parameters.op is None:
-        rows = gap_rows(summary)
+        rows = gap_rows(summary, single=parameters.single)
         return listing(
             basis_of(summary, "gap_before_ops"),
             rows,
@@ -84,7 +92,7 @@ QUERY = Query(
     example="What is the gap before `copy.1`?",
     run=run,
     rows=(GapRow, GapContextRow),
-    parameters=("limit", "op"),
+    parameters=("limit", "op", "single"),
     intents=(
         intent(13, "gap|idle|wait", "before"),
         intent(

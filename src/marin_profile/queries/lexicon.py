@@ -35,7 +35,7 @@ _CONCEPTS = {
         "least fastest smallest shortest cheapest lowest minimum min fewest quickest tiniest "
         "lightest smaller shorter cheaper"
     ),
-    "collective": "collective collectives",
+    "collective": "collective collectives coll colls",
     "communication": (
         "communication communications comm comms communicate communicating communicated"
     ),
@@ -63,8 +63,12 @@ _CONCEPTS = {
     "fast": "fast quick quickly",
     "stable": "stable steady jitter noisy variance variation",
     "vary": "vary varies varying variable uneven regular irregular",
-    "outlier": "outlier outliers straggling hiccup hiccups stall stalls stalled",
-    "typical": "typical typically usual usually",
+    "outlier": (
+        "outlier outliers straggling hiccup hiccups hickup hickups stall stalls stalled spike "
+        "spikes stutter stutters blip blips glitch glitches"
+    ),
+    "warmup": "warmup warmups",
+    "typical": "typical typically usual usually normal normally ordinary representative",
     "compile": (
         "compile compiles compiled compiling recompile recompiles recompiled recompiling "
         "compilation compilations recompilation recompilations retrace retraced retraces jitted"
@@ -72,12 +76,17 @@ _CONCEPTS = {
     "launch": "launch launches launched launching dispatch dispatches dispatched enqueue enqueued",
     "donate": "donate donates donated donating donation donations alias aliases aliased aliasing",
     "stat": "stats statistics stat",
-    "device": "device devices gpu gpus tpu tpus chip chips core cores accelerator accelerators",
+    "device": (
+        "device devices dev devs gpu gpus tpu tpus chip chips core cores accelerator accelerators"
+    ),
     "busy": "busy busiest active",
     "util": "utilization utilisation utilized utilised",
     "ledger": "ledger ledgers",
     "breakdown": "breakdown breakdowns decomposition divide divided split",
-    "transfer": "transfer transfers dma offload",
+    "transfer": (
+        "transfer transfers transferred transferring dma dmas offload copies copied copying memcpy "
+        "memcpys memcopy memcopies upload uploads uploaded download downloads downloaded"
+    ),
     "optimize": "optimize optimise optimizing optimising optimization optimisation optimizations",
     "improve": "improve improves improvement improvements improved speedup accelerate",
     "suggest": (
@@ -101,7 +110,7 @@ _CONCEPTS = {
     "faster": "faster speed",
     "bound": "bound limited bounded",
     "bottleneck": "bottleneck bottlenecks bottlenecked",
-    "memory": "memory hbm vmem ram",
+    "memory": "memory mem hbm vmem ram",
     "byte": "byte bytes gigabytes megabytes gb mb gib mib",
     "buffer": "buffer buffers",
     "bandwidth": "bandwidth bandwidths gbps",
@@ -169,84 +178,94 @@ NUMBER_WORDS = {
 # Words that carry no question; none of them is ever taken for an op's name.
 _STOP = """
     a an and any anything are as at be been but by can could did do does doing each else every
-    everything for from get gets give had has have how i if in into is it its just me much my
-    not now of on once or our out per please said so some starting starts than that the their
-    them then there these they this those to up was we were what when where which while who why
-    will with would you your all first ran run running before after during profile profiler
-    trace capture training model program
+    everything for from get gets give had has have how i if in into is it its just me much my not
+    now of on once or our out per please said so some starting starts than that the their them then
+    there these they this those to up was we were what when where which while who why will with
+    would you your u ur plz pls thx thanks thank kindly hey dear um btw fyi its im ive id lets all
+    first ran run running before after during profile profiler trace capture training model program
 """
 STOP_WORDS = frozenset(_STOP.split())
 
 # Words that only say how somebody asks, or of what in general; none changes which query is meant,
 # or only by an intent that names it.
 _SAID = """
-    able about above abs accelerate achieve achieved across action actions activity actual actually
-    add added adds again against ago alone along already also although altogether always am amount
-    amounts annotation annotations another anything apart apiece app application appreciable
-    approximately argument arguments around array arrays arrive asap aside async asynchronous
-    available average avg away axis back bad badly base based basically because become becomes began
-    begin behave behind being below besides best better between beyond biggest bill block blocks
-    both break breaks bring bus but bytes calculate call called caller calling calls came cannot
-    capacity capture captured case cases cause caused causes causing ceiling certain changed chart
-    cheap check checkpoint checkpoints chunk clock close clue clues cluster code cold come comes
-    coming common completed concern concerned concurrently condition consider consist consists
-    consumed consumption contain contains contribute contributes contribution corrupt corrupted
-    count counted counts cpu cpus create created critical cumulative curious current currently
-    damage damaged data date day dead decreased delivers describe described detail detailed details
-    detect detected determine diagnose differ difference different differs directly disappear
-    disappeared distinct distributed distribution double doubling down due earlier earliest easy
-    effect effective efficiency efficient efficiently either elapsed eliminate eliminated elsewhere
-    end ended ends enough entire entirely equal estimate eta eval evaluate evaluation even ever
-    every evidence exact exactly except exclude excludes excluding exclusive executable executables
-    execute executed executes execution executions exist existing exists expect expected experience
-    experiment explain explained explode extra fact factor fall falls far feel fell few figure
-    figures file fill fills find finish finished fit fits flight focus follow following found free
-    freed frequency frequent frequently full fully further gain general generally gigabyte gone good
-    got great group groups grow grows guess half halved halving hand handle hang hangs happen
-    happened happening happens hard headline headroom hear heaviest held hello help hey hi hidden
-    high higher highly hint hlo hog hogging hogs hold holds host hosts hour hours hundred hurting hw
-    idea ideal identical identify idled immediately imply important inclusive increased indeed
-    individual inference infinite infinitely init initial inside insight insights inspect instance
-    instances instant instantaneous instead interval investigate involve involved isolate item items
-    itself jax job jobs keep keeps kept know known lack lacking lacks latest lazy lead leads leave
-    leaves left less let level lie lies life like likely limit limiter limiting limits line lines
-    little live load local located location longer longest look looks loop loops lose losing lost
-    lot lots low made main make makes making many mark marked may maybe mb mean meaning means
-    measure measured mechanism median megabyte merge mesh message microsecond millisecond mind minor
-    minute minutes missing model models moment monitor more moreover mostly move moved moves moving
-    msec must name named names nanosecond nanoseconds near need needed needs neither network never
-    nice no nobody node nodes noise noisier non none nor normal normally notable note notes nothing
-    number numbers observe observed occupancy occupied occupies occupy occur occurred occurs of off
-    offending often oh ok okay old one ones only onto onwards oom open operate optimal order ordered
-    other others otherwise output outputs outside over overall overhead overheads own p p50 p90
-    padding page paid parallel parallelism parameter parameters particular past path pay paying pays
-    pct peak peaks people per percent perform performance performed performing perhaps picture
-    pipelined place places plan planned planning point pointed portion possible possibly potential
-    practice pre precedes precisely present pretty prevent prevents prioritize priority probably
-    produce produced program programs proper properly python quantify question quickly quite ran
+    able about above abs accelerate accumulate accumulated accurate achieve achieved across action
+    actions activity actual actually add added adding adds again against aggregate aggregated
+    aggregates ago alone along already alright also although altogether always am amid among amongst
+    amount amounts annotation annotations another answer anything apart apiece app application
+    appreciable approximately argument arguments arithmetic around array arrays arrive asap aside
+    asking assume assuming async asynchronous available average avg away awesome axis back bad badly
+    base based basically because become becomes began begin behave behind being below beside besides
+    best better between beyond big bigger biggest bill bit block blocks both break breaks bring
+    bunch bus but bytes calculate call called caller calling calls came cannot capacity capture
+    captured case cases cause caused causes causing ceiling certain changed chart cheap check
+    checkpoint checkpoints chunk clock close clue clues cluster code cold collected combined come
+    comes coming common compared completed concern concerned concerning concurrently condition
+    consider considered consist consists constitute constitutes consumed consumption contain
+    contains contribute contributes contribution correct corrupt corrupted count counted counts
+    couple cpu cpus create created critical cumulated cumulative curious current currently damage
+    damaged data dataset date day dead dear decreased definitely delivers describe described despite
+    detail detailed details detect detected determine diagnose differ difference different differs
+    directly disappear disappeared distinct distributed distribution double doubling down dude due
+    during earlier earliest easily easy effect effective efficiency efficient efficiently eh either
+    elapsed eliminate eliminated else elsewhere end ended ends enough entire entirely equal estimate
+    eta even eventually ever every everybody everyone evidence exact exactly except exclude excludes
+    excluding exclusive executable executables execute executed executes execution executions exist
+    existing exists expect expected experience experiment explain explained explicitly explode extra
+    fact factor fair fall falls far feel fell few figure figures file fill fills find finish
+    finished fit fits flight focus folks follow following found free freed frequency frequent
+    frequently friend full fully further gain general generally generate gigabyte giving gone gonna
+    good got gotta great group groups grow grows guess guys half halved halving hand handle hang
+    hangs happen happened happening happens hard headline headroom hear heaviest held hello help
+    helpful hey hi hidden high higher highest highly hint hlo hmm hog hogging hogs hold holds hoping
+    host hosts hour hours how however huge hundred hurting hw idea ideal identical identify idled
+    immediately imply important inclusive increased indeed individual inference infinite infinitely
+    init initial inside insight insights inspect instance instances instant instantaneous instead
+    instructions interested interesting interval investigate involve involved isolate item items
+    itself jax job jobs keep keeps kept kinda know known lack lacking lacks latest latter lazy lead
+    leads leave leaves left less let lets level lie lies life like likely limit limiter limiting
+    limits line lines listed little live load local located location long longer longest look looks
+    loop loops lose losing lost lot lots low made main mainly make makes making man many mark marked
+    mate may maybe mb mean meaning means meant measure measured mechanism median megabyte mention
+    merge mesh message microsecond mighty millisecond mind minor minute minutes missing model models
+    moment monitor more moreover mostly move moved moves moving msec must name named names
+    nanosecond nanoseconds near necessary need needed needing needs neither network never nice no
+    nobody node nodes noise noisier non none nope nor normal normally notable note notes nothing
+    number numbers observe observed obtain occupancy occupied occupies occupy occur occurred
+    occurring occurs of off offending often oh ok okay old one ones only onto onwards oom open
+    operate opinion optimal order ordered other others otherwise output outputs outside over overall
+    overhead overheads overview owing own p p50 p90 padding page paid parallel parallelism parameter
+    parameters particular particularly past path pay paying pays pct peak peaks people per percent
+    perform performance performed performing perhaps picture pipelined place places plan planned
+    planning please plus point pointed pop portion possible possibly potential practice pre precedes
+    precisely present pretty prevent prevents prioritize priority probably produce produced program
+    programs proper properly provide provided python quantify question quick quickly quite quote ran
     rank ranked ranks rate rates rather ratio ratios raw reach reached read reading reads ready real
-    really reason reasons recent recently record recorded refer regarding related relative
-    relatively remain remaining remove removed repeat repeated repeating repeats replica replicas
-    report reported request required respectively responsible rest result results return rid right
-    room roughly round row rows running runs same saturate saturated saturates saturating save saved
-    saves saving says scale scan scanned scans sec second seconds secs section see seem seems seen
-    self sense separate separately series serious serving set several shall shape shapes shard
-    sharding shards should shown shrink side sides significant significantly similar simple simply
-    simultaneously since single sit sits sitting size sizes sleep sleeping slow slowdown slower
-    slowing slowness slows small so soft solely someone something sometimes soon sort sorted source
-    space sparsecore spec specific specifically sped speeds spends stage stand standing start
-    started starts startup state statistics stay still stop stopped stops story stream string
-    structure stuck stuff such sudden suffer suffers sum sure surface sync synchronous system target
-    task tell tells tend tensor tensors terms theoretical thing things think thinking third though
-    thread threads three thrice through throughout throughput throughputs tie timeline today
-    together told ton too tool top topology total totals touch toward towards traced tracing track
-    train training tree true truly truncate truncated truncation turn twice two type under
-    understand underutilized unique unit units unless unlike unlimited until unused update updates
-    upon urgent usec useful user uses usual util utilize utilized value values vanish vanished
-    various version versus very via view visible vs waiting wall wallclock want wanted warm warmup
-    waste wasted wastes wasting way ways week weight well went whatever whether whichever while
-    whole whose wide wire within without wonder work worked working workload works world worse worth
-    worthwhile would write wrong xla yes yet yield zero
+    really reason reasons recent recently record recorded refer regard regarding regards related
+    relative relatively remain remaining remove removed repeat repeated repeating repeats replica
+    replicas report reported request require required requires respectively responsible rest result
+    results return reveal rid right room roughly round row rows run running runs same saturate
+    saturated saturates saturating save saved saves saving says scale scan scanned scans search sec
+    second seconds secs section see seeing seem seems seen self sense separate separately series
+    serious serving set several shall shape shapes shard sharding shards should shown shrink side
+    sides significant significantly similar simple simply simultaneously since single sir sit sits
+    sitting size sizes sleep sleeping slow slowdown slower slowing slowness slows small so soft
+    solely someone something sometimes somewhere soon sorry sort sorted source space sparsecore spec
+    specific specifically sped speeds spending spends stage stand standing start started starts
+    startup state stated statement statistics stay still stop stopped stops story stream string
+    structure stuck stuff such sudden suffer suffers sum summed summing supposed sure surface sync
+    synchronous system tally target task team tell telling tells tend tensor tensors terms
+    theoretical there thereof thing things think thinking third though thread threads three thrice
+    through throughout throughput throughputs thus tie timeline tiny today together told ton too
+    tool top topology tot total totals touch toward towards traced tracing track train training tree
+    true truly truncate truncated truncation turn twice two type uh ultimately um under understand
+    underutilized unfortunately unique unit units unless unlike unlimited until unused update
+    updates upon upto urgent usec useful user uses using usual util utilize utilized value values
+    vanish vanished various version versus very via view visible vs waiting wall wallclock wanna
+    want wanted wants warm warmup waste wasted wastes wasting way ways week weight well went
+    whatever whats whereas wheres whether whichever while whoever whole whos whose wide wire within
+    without wonder wondering wonders wont work worked working workload works world worry worse worth
+    worthwhile would write wrong xla yall yeah yep yes yet yield yours zero
 """
 _SAID_WORDS = frozenset(_SAID.split())
 

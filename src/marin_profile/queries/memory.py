@@ -200,6 +200,7 @@ QUERY = Query(
             unless=("bound", "bandwidth", "flop", "time", "transfer", "@kind", "bottleneck"),
         ),
         intent(9, "buffer|padding|oom|headroom"),
+        intent(21, "memory|buffer|byte", "free|freed|save|saved", "if", unless=("communication",)),
         intent(
             13, "@op|@scope|@program|@family", "free|freed", unless=("if", "communication", "@kind")
         ),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from marin_profile.facts.rows import Row, units_of
+from marin_profile.queries.lexicon import concept_of, words_of
 from marin_profile.queries.parameters import DECLARED, LEAST, Parameters
 from marin_profile.schema import ProfileSummary
 
@@ -65,6 +66,10 @@ class Intent:
             _any_of(entry, concepts) for entry in self.unless
         )
 
+    @property
+    def concepts(self) -> frozenset[str]:
+        return frozenset(concept for entry in self.needs for concept in entry.split("|"))
+
 
 def _any_of(entry: str, concepts: frozenset[str]) -> bool:
     return any(concept in concepts for concept in entry.split("|"))
@@ -77,7 +82,8 @@ def intent(score: int, *needs: str, unless: Sequence[str] = ()) -> Intent:
 @dataclass(frozen=True)
 class Query:
     """One question that a summary can be asked; `name` is the answer's `query_type`. `parameters`:
-    those of `DECLARED` that it takes; `gives`: per what it can be asked, and the fields of that."""
+    those of `DECLARED` that it takes; `gives`: per what it can be asked, and the fields of that;
+    `leaves_out`: what its figures leave out by what they are, so that one may ask for it."""
 
     name: str
     description: str
@@ -87,6 +93,13 @@ class Query:
     rows: tuple[type[Row], ...] = ()
     parameters: tuple[str, ...] = ()
     gives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leaves_out: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> frozenset[str]:
+        """The concepts that it speaks of."""
+        words = words_of(f"{self.name} {self.description}")
+        return frozenset(map(concept_of, words)).union(*(one.concepts for one in self.intents))
 
     @property
     def takes(self) -> tuple[str, ...]:

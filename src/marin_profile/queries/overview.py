@@ -128,6 +128,7 @@ QUERY = Query(
         ),
         intent(8, "bottleneck", unless=("communication", "collective", "memory")),
         intent(6, "what", "time", "take", unless=("op",)),
+        intent(6, "where", "time", "lose", unless=("op", "@op")),
         intent(6, "why", "top", unless=("op", "@op", "@kind", "region", "collective")),
     ),
 )

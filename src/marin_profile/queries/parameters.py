@@ -25,7 +25,8 @@ PER = ("step", "device", "call", "second", "share")
 class Parameters:
     """What a question asks with, None where it does not say. Names of ops and scopes are as asked:
     queries look them up; `device`: the number in its name; `without`: all but what the others
-    name; `gaps`: what if there were no gaps."""
+    name; `gaps`: what if there were no gaps; `straggler`: no slow device; `single`: the
+    longest single one first."""
 
     limit: int | None = None
     op: str | None = None
@@ -43,6 +44,8 @@ class Parameters:
     by: str | None = None
     without: bool = False
     gaps: bool = False
+    straggler: bool = False
+    single: bool = False
 
     def given(self) -> dict[str, object]:
         """What is set, by the parameter's name."""
@@ -116,10 +119,12 @@ DECLARED: Mapping[str, Parameter] = {
         Parameter("by", "text", "What rows are ordered by.", choices=TERMS),
         Parameter("without", "flag", "All but what the other parameters name."),
         Parameter("gaps", "flag", "What if there were no gaps."),
+        Parameter("single", "flag", "The longest single one first, not those longest together."),
+        Parameter("straggler", "flag", "What if the slow device were like the others."),
     )
 }
 # These narrow nothing: an answer that leaves them out is still about what was asked.
-_SOFT = frozenset({"limit", "window"})
+_SOFT = frozenset({"limit", "window", "single"})
 
 
 def narrowing(parameters: Parameters) -> frozenset[str]:

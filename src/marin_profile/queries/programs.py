@@ -131,7 +131,7 @@ QUERY = Query(
             unless=SUBJECTS,
         ),
         intent(10, "program|executable", "call|called|execution"),
-        intent(10, "call|called|execution", "many|often|time", unless=("launch", "gap")),
+        intent(10, "call|called|execution", "many|often|time", unless=("launch", "gap", "@kind")),
         intent(
             8,
             "program|executable",

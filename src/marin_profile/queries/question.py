@@ -33,6 +33,14 @@ from marin_profile.queries.lexicon import (
 from marin_profile.queries.names import THINGS, Found, Names, mistyped
 from marin_profile.queries.parameters import LEAST, Parameters
 from marin_profile.queries.settle import step_number
+from marin_profile.queries.wording import (
+    LEAVE_OUT,
+    counted,
+    left_out,
+    moved,
+    other_hardware,
+    work_of,
+)
 from marin_profile.schema import CAPTURE, ProfileSummary
 
 _QUOTED = re.compile(
@@ -146,7 +154,9 @@ class Question:
     in which the named thing can be given to a query, the likeliest first; `unit_concepts`: those
     that only say per what is asked; `passes`, `devices`, `steps`: all that are named; `refused`:
     the negated word that nothing can be made of; `counts`: how often is asked; `says_per`: "per",
-    and not merely "each" or "every"."""
+    and not merely "each" or "every"; `excluded`: what is to be left out, which some figures leave
+    out by what they are; `elsewhere`: hardware that is not the capture's; `listed`: concepts, but
+    for the device in "device time"."""
 
     text: str
     concepts: frozenset[str]
@@ -163,6 +173,9 @@ class Question:
     refused: str | None = None
     counts: bool = False
     says_per: bool = False
+    excluded: str | None = None
+    elsewhere: tuple[str, ...] = ()
+    listed: frozenset[str] = frozenset()
 
     @property
     def missing(self) -> Mention | None:
@@ -173,6 +186,8 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
     """The concepts and the parameters of a question."""
     names = Names(summary)
     text, mentions = _take_named(question, names)
+    text, elsewhere = _take_hardware(text, summary)
+    text = moved(counted(left_out(text)))
     text, kinds = find_kinds(_NUMBERED_PLAINLY.sub(r"\1 \2", text))
     text, pointed = _take_pointed_at(text, names)
     mentions += pointed
@@ -199,7 +214,8 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
     found |= {"@step"} if step is not None else set()
     found |= {f"@{kind}" for kind, _ in things}
     found |= {"top"} if "least" in found else set()
-    group = _kind_group(tokens)
+    # "Compute bound" names what binds, not what is bound.
+    group = None if "bound" in found and _kind_group(tokens) == COMPUTE else _kind_group(tokens)
     values = dict(things)
     one_of_each = [one for one in mentions if one.found.kinds]
     op = values.get("op")
@@ -219,11 +235,15 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
         per=per,
         order=LEAST if "least" in found else None,
         by=_by(found - _unit_concepts(words, tokens)),
-        without=negated in _PARTS_OF_TIME,
+        without=negated is not None and negated.is_told,
+        straggler="if" in found and "@device" not in found and _is_slow_device(found),
+        single="gap" in found and bool(_LARGEST & {*words}),
         gaps=bool({"gap", "idle"} & found and {"if", "without"} & found),
     )
     narrows: set[str] = {
-        name for name in ("device", "step", "order", "without") if name in parameters.given()
+        name
+        for name in ("device", "step", "order", "without", "straggler")
+        if name in parameters.given()
     }
     narrows |= {"pass"} if parameters.pass_ else set()
     if any(token in ("@kind", "@collective") for token in tokens):
@@ -252,8 +272,27 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
         mentions=tuple(mentions),
         unknown=tuple(unknown),
         read_as=tuple(dict.fromkeys((*read_as, *named))),
-        refused=negated if negated and negated not in _PARTS_OF_TIME else None,
+        refused=negated.target if negated and not negated.is_told else None,
+        excluded=negated.target if negated and negated.is_left_out else None,
+        elsewhere=tuple(elsewhere),
+        listed=frozenset(
+            token
+            for token, following in zip(tokens, (*tokens[1:], ""), strict=False)
+            if following != "time"
+        ),
     )
+
+
+_LARGEST = frozenset({"longest", "largest", "biggest", "maximum", "max", "single", "worst"})
+
+
+def _take_hardware(text: str, summary: ProfileSummary) -> tuple[str, list[str]]:
+    run = summary.run_metadata
+    return other_hardware(text, run.hardware_type, run.num_devices)
+
+
+def _is_slow_device(found: frozenset[str]) -> bool:
+    return "straggler" in found or ("device" in found and bool({"top", "slower", "late"} & found))
 
 
 def _token(mention: Mention) -> str:
@@ -366,7 +405,10 @@ def _take_pointed_at(text: str, names: Names) -> tuple[str, list[Mention]]:
         name, where = match.group("name").rstrip("-"), match.group("where").lower()
         if match.start("name") and text[match.start("name") - 1] == "@":
             continue
+        if find_kinds(name)[1] and _THING_WORDS.get(where) != "op" and not _STRONG.match(where):
+            continue  # A kind, though an op may be called so.
         is_stop, is_word = name.casefold() in STOP_WORDS, is_said(name.casefold())
+        is_word = is_word or bool(work_of(name.casefold()))
         kind = _THING_WORDS.get(where)
         found = names.find(name) if kind or not is_stop else Found()
         is_here = kind in found.kinds if kind else bool(found.kinds)
@@ -449,6 +491,10 @@ def _spelled(
                 unknown.append(word)
             spelled.append(word)
             continue
+        if work_of(word):
+            mentions.append(_working(word, names))
+            spelled.append(_token(mentions[-1]))
+            continue
         if word.startswith("@") or is_said(word) or word[0].isdecimal():
             spelled.append(word)
             continue
@@ -460,10 +506,13 @@ def _spelled(
         meant = None
         if not found.kinds and not found.ambiguous:
             meant = mistyped(word, vocabulary(), MEANINGFUL)
-            found = Found() if meant else names.find(word)
+            found = Found() if meant or len(word) < SHORTEST_PART else names.find(word)
         if found.kinds or found.ambiguous:
             mentions.append(Mention(word, found))
             spelled.append(_token(mentions[-1]))
+        elif swapped := _swapped(word):
+            read_as.append((word, swapped))
+            spelled.append(swapped)
         elif meant is not None and meant not in BEYOND:
             read_as.append((word, meant))
             spelled.append(meant)
@@ -473,35 +522,70 @@ def _spelled(
     return spelled, mentions, read_as, unknown
 
 
-def _negation(tokens: Sequence[str]) -> tuple[list[str], str | None]:
+def _working(word: str, names: Names) -> Mention:
+    """What does such work: a program, a span or a scope that is called by it or cut short."""
+    tried = [names.find(one, may_be_mistyped=False) for one in work_of(word)]
+    found = next((one for one in tried if one.kinds), None) or next(
+        (one for one in tried if one.ambiguous), None
+    )
+    return Mention(word, found or names.find(word), None if found else "program")
+
+
+def _swapped(word: str) -> str | None:
+    """The word that only links, of three letters of which two are swapped ("teh")."""
+    if len(word) != 3:
+        return None
+    found = {word[1] + word[0] + word[2], word[0] + word[2] + word[1]} & STOP_WORDS
+    return next(iter(found)) if len(found) == 1 else None
+
+
+@dataclass(frozen=True)
+class _Negated:
+    """`target`: what is not meant. `is_told`: it is one part of the time, and no other is named;
+    `is_left_out`: said of what is counted, not of what is so."""
+
+    target: str
+    is_told: bool
+    is_left_out: bool
+
+
+def _negation(tokens: Sequence[str]) -> tuple[list[str], _Negated | None]:
     """What is negated: its opposite takes its place where there is one; of parts of the time, and
     of what nothing can be made of, the concept is returned."""
     said = list(tokens)
     for at, token in enumerate(tokens):
-        is_negation = token in NEGATIONS or (
-            token in ("other", "apart", "aside") and tokens[at + 1 : at + 2] in (["than"], ["from"])
-        )
-        if not is_negation:
+        if token not in NEGATIONS:
             continue
+        is_left_out = token == LEAVE_OUT
+        if "if" in tokens[:at] and not is_left_out:
+            continue  # What would be different: no part of what is asked for.
         following = [
             (to, word)
             for to, word in enumerate(tokens[at + 1 :], at + 1)
-            if word not in STOP_WORDS and word not in ("than", "from", "time", "spend", "take")
+            if word not in STOP_WORDS and word not in _NOT_NEGATED
         ]
         if not following or token == "neither":
-            return said, token
+            return said, _Negated(token, is_told=False, is_left_out=False)
         to, target = following[0]
-        if target in ("collective", "@collective") and tokens[to + 1 : to + 2] == ["@kind"]:
-            target = "@kind"
+        until = to + 1
+        if target in ("collective", "@collective") and tokens[until : until + 1] == ["@kind"]:
+            target, until = "@kind", until + 1
         if target == "attribution":
             continue
-        if target in _OPPOSITES:
+        if target in _OPPOSITES and not is_left_out:
             said[to] = _OPPOSITES[target]
             continue
-        if tokens[0] in _POLAR:
+        if tokens[0] in _POLAR and not is_left_out:
             continue
-        return said, target
+        others = {*tokens[:at], *tokens[until:]} & _PARTS_OF_TIME
+        is_told = target in _PARTS_OF_TIME and not others
+        if is_left_out and target not in _PARTS_OF_TIME:
+            del said[at:until]
+        return said, _Negated(target, is_told, is_left_out)
     return said, None
+
+
+_NOT_NEGATED = frozenset({"than", "from", "time", "spend", "take", "count", "other"})
 
 
 _OTHER_MEASURES = (

@@ -24,7 +24,23 @@ MOST_WORDS, MOST_OF_WORD = 3, 24
 # It adds up the time of whatever the parameters name.
 TIME_OF = "time_of"
 _ABOUT_TIME = frozenset(
-    {"time", "take", "long", "share", "much", "cost", "spend", "overhead", "duration", "total"}
+    {
+        "time",
+        "take",
+        "expose",
+        "long",
+        "share",
+        "much",
+        "cost",
+        "spend",
+        "overhead",
+        "duration",
+        "total",
+    }
+)
+# What no query can be silent of.
+_ABOUT = frozenset(
+    {"op", "gap", "mfu", "intensity", "roofline", "flop", "byte", "launch", "compile", "donate"}
 )
 _LISTED = frozenset({"op", "step", "region", "program", "device", "family"})
 
@@ -49,20 +65,27 @@ def route(summary: ProfileSummary, question: str, queries: Sequence[Query]) -> R
     ranked = _ranked(asked.concepts - asked.unit_concepts, queries) or _ranked(
         asked.concepts, queries
     )
+    ranked = [(score, query) for score, query in ranked if _tells(query, asked)] or ranked
+    if asked.elsewhere:
+        return Route(None, refusal=_no_change(", ".join(asked.elsewhere)), asked=asked)
     if asked.unknown:
         return Route(None, refusal=_unknown(asked.unknown), asked=asked)
-    if asked.refused is not None and ranked:
+    leaving = any(_leaves_out(query, asked) for score, query in ranked if score == ranked[0][0])
+    if asked.refused is not None and ranked and not leaving:
         return Route(None, refusal=_negated(asked.refused), asked=asked)
     best = ranked[0][1] if ranked else None
     missing = asked.missing
     if missing is not None and not _looks_up(best, missing):
         refusal = no_such(missing.text, missing.found, *_what(missing))
         return Route(best, refusal=refusal, asked=asked)
+    if best is None and not asked.unknown:
+        best = _of_time(asked, queries)
+        ranked = [(1, best)] if best else []
     if best is None:
         return Route(None, asked=asked)
     taker = _taker(asked, ranked, queries)
     if taker is not None and taker.name == "what_if" and not _changes(asked):
-        return Route(taker, refusal=_NO_CHANGE, asked=asked)
+        return Route(taker, refusal=_no_change("What is to be different"), asked=asked)
     if taker is None and asked.parameters.without:
         return Route(best, refusal=_negated(_named(asked)), asked=asked)
     if taker is None:
@@ -95,16 +118,33 @@ def _taker(
     fits = next((query for query in likeliest if _takes(query, asked)), None)
     if fits is not None:
         return fits
-    lists = asked.concepts & _LISTED and asked.parameters.without
-    if asked.concepts & _ABOUT_TIME and not lists:
-        return next(
-            (query for query in queries if query.name == TIME_OF and _takes(query, asked)), None
-        )
-    return None
+    return _of_time(asked, queries)
+
+
+def _of_time(asked: Question, queries: Sequence[Query]) -> Query | None:
+    """The sum of the time of what is named, where a time is asked for."""
+    lists = asked.listed & _LISTED and asked.parameters.without
+    if lists or not asked.concepts & _ABOUT_TIME or not _has_part(asked):
+        return None
+    return next(
+        (query for query in queries if query.name == TIME_OF and _takes(query, asked)), None
+    )
+
+
+def _has_part(asked: Question) -> bool:
+    given = asked.parameters
+    named = (given.kind, given.by, given.pass_, given.scope, given.family)
+    return any(one is not None for one in named)
+
+
+def _leaves_out(query: Query, asked: Question) -> bool:
+    return asked.excluded is not None and asked.excluded in query.leaves_out
 
 
 def _takes(query: Query, asked: Question) -> bool:
-    if not asked.narrows <= set(query.parameters):
+    if asked.refused is not None and not _leaves_out(query, asked):
+        return False
+    if not asked.narrows <= set(query.parameters) or not _tells(query, asked):
         return False
     fields = query.gives.get(asked.parameters.per or "", ())
     if asked.parameters.per is not None and (asked.says_per or query.gives) and not fields:
@@ -118,6 +158,11 @@ def _takes(query: Query, asked: Question) -> bool:
 
 def _is_count(name: str) -> bool:
     return any(part in name for part in ("count", "calls", "executions", "launches", "per_second"))
+
+
+def _tells(query: Query, asked: Question) -> bool:
+    """Whether it speaks of the things that the question is about, or only says why it cannot."""
+    return not query.rows or asked.concepts & _ABOUT <= query.told
 
 
 def _ways(query: Query, mention: Mention) -> list[tuple[str, str]]:
@@ -170,16 +215,25 @@ def _unknown(words: Sequence[str]) -> CannotAnswer:
     )
 
 
-_NO_CHANGE = CannotAnswer(
-    "What is to be different is none of what can be replayed.",
-    "Ask what if communication, a kind of collective, the gaps, an op, a scope, a pass or a slow "
-    "device were different; of other machines, sizes or numbers of devices a capture cannot tell.",
-)
+def _no_change(what: str) -> CannotAnswer:
+    return CannotAnswer(
+        f"{what} is none of what can be replayed.",
+        "Ask what if communication, a kind of collective, the gaps, an op, a scope, a pass or a "
+        "slow device were different; of other machines, sizes or numbers of devices a capture "
+        "cannot tell: capture there.",
+    )
 
 
 def _changes(asked: Question) -> bool:
     given = asked.parameters
-    named = (given.kind, given.device, given.pass_, given.gaps or None, *asked.mentions)
+    named = (
+        given.kind,
+        given.device,
+        given.pass_,
+        given.gaps or None,
+        given.straggler or None,
+        *asked.mentions,
+    )
     return any(one is not None for one in named)
 
 
@@ -205,6 +259,16 @@ def _cannot_narrow(query: Query, asked: Question, queries: Sequence[Query]) -> C
         for name in sorted(asked.narrows - set(query.parameters))
     ] + [f"'{one.text}'" for one in asked.mentions if not _ways(query, one)]
     lacking += list(asked.passes) if "pass" not in query.parameters else []
+    if not _tells(query, asked):
+        silent = ", ".join(f"'{word}'" for word in sorted(asked.concepts & _ABOUT - query.told))
+        return CannotAnswer(
+            f"{query.name} does not tell of {silent}, and no query that does fits the question.",
+            "Ask for them as a whole: "
+            + ", ".join(
+                one.name for one in queries if one.rows and asked.concepts & _ABOUT <= one.told
+            )
+            + " tell of them.",
+        )
     if not lacking and asked.parameters.per is not None:
         return query.not_per(asked.parameters.per)
     others = [other.name for other in queries if _takes(other, asked) and other is not query]

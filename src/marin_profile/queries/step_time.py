@@ -262,6 +262,7 @@ QUERY = Query(
         StepLedgerRow,
     ),
     parameters=("limit", "step", "order", "by"),
+    leaves_out=("outlier", "warmup"),
     gives={
         "step": ("period", "duration", "length", "period_of_step"),
         "second": ("steps_per_second",),
@@ -274,6 +275,7 @@ QUERY = Query(
             unless=("@step", "host"),
         ),
         intent(8, "period"),
+        intent(10, "gap|idle", "between", "step", unless=("top", "op")),
         intent(
             13,
             "@step",

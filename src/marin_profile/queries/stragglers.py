@@ -21,8 +21,9 @@ from marin_profile.queries.device_ledger import device_rows
 from marin_profile.queries.kinds import is_of_kind
 from marin_profile.queries.model import Answer, CannotAnswer, Query, in_order, intent, listing
 from marin_profile.queries.parameters import Parameters
+from marin_profile.queries.per_step import in_a_step
 from marin_profile.queries.settle import number_of
-from marin_profile.schema import ProfileSummary
+from marin_profile.schema import Collective, ProfileSummary
 
 NOBODY_RAN = CannotAnswer(
     "No collective was found among the device ops, so no device waits for another in one.",
@@ -39,7 +40,8 @@ class WholeRow(CommunicationWait, frozen=True, kw_only=True, tag_field="record",
 
 
 class CollectiveWaitRow(Row, frozen=True, kw_only=True, tag_field="record", tag="collective"):
-    """`wait_share`: of the time that devices are in it."""
+    """`wait_share`: of the time that devices are in it; `wait_per_step_duration`: of one device
+    in a whole step, the mean."""
 
     collective: str
     group_size: Devices | None = None
@@ -48,6 +50,7 @@ class CollectiveWaitRow(Row, frozen=True, kw_only=True, tag_field="record", tag=
     wait_duration: Microseconds
     wait_share: ShareOfCommunication | None
     wait_is_lower_bound: bool
+    wait_per_step_duration: Microseconds | None
 
 
 class HostRow(Row, frozen=True, kw_only=True, tag_field="record", tag="host"):
@@ -87,6 +90,14 @@ def waiting_device_rows(summary: ProfileSummary) -> list[WaitingDeviceRow]:
     return [WaitingDeviceRow.of(device) for device in summary.stragglers]
 
 
+def _per_step(summary: ProfileSummary, one: Collective) -> float | None:
+    found = in_a_step(summary, one.collective)
+    alike = sum(other.collective == one.collective for other in summary.collectives) == 1
+    if found is None or not alike or not found.is_even or one.wait_duration is None:
+        return None
+    return one.wait_duration * found.part
+
+
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
     whole = communication_wait(summary)
     if whole is None and parameters.kind is None and parameters.by is not None:
@@ -100,6 +111,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             one,
             wait_duration=one.wait_duration,
             wait_share=ratio(one.wait_duration, one.duration),
+            wait_per_step_duration=_per_step(summary, one),
         )
         for one in summary.collectives
         if one.wait_duration is not None
@@ -172,11 +184,22 @@ QUERY = Query(
     run=run,
     rows=(WholeRow, CollectiveWaitRow, HostRow, WaitingDeviceRow, SlowDeviceRow),
     parameters=("limit", "kind", "device", "by", "order"),
-    gives={"share": ("exposed_wait_share", "wait_share"), "step": ("delay_per_step",)},
+    leaves_out=("wire",),
+    gives={
+        "share": ("exposed_wait_share", "wait_share"),
+        "step": ("delay_per_step", "wait_per_step_duration"),
+    },
     intents=(
         intent(14, "straggler"),
         intent(12, "device|host", "wait", unless=(*_OTHER, "@kind")),
         intent(11, "device|host", "top|slower|late|behind|arrive|delay", unless=_OTHER),
+        intent(
+            12,
+            "device|host|straggler",
+            "wait|lose|delay",
+            "top|slower|straggler|late",
+            unless=("op", "@op", "gap", "idle", "before", "transfer", "region"),
+        ),
         intent(10, "communication|collective|@collective", "wait", unless=_OTHER),
         intent(
             13,

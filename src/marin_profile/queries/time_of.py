@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from marin_profile.base.units import Count, Microseconds, Share, ShareOfOpTime
+from marin_profile.base.units import Count, Microseconds, Ratio, Share, ShareOfOpTime
 from marin_profile.facts.device_time import (
     Part,
     basis_of,
@@ -19,10 +19,10 @@ from marin_profile.facts.device_time import (
 )
 from marin_profile.facts.rows import Row
 from marin_profile.queries.kinds import COMMUNICATION, TRANSFER, is_of_kind
-from marin_profile.queries.model import Answer, CannotAnswer, Query
+from marin_profile.queries.model import Answer, CannotAnswer, Query, intent
 from marin_profile.queries.names import path_of, within
 from marin_profile.queries.parameters import Parameters
-from marin_profile.schema import REMAINDER, STEADY, OpGroup, ProfileSummary
+from marin_profile.schema import CAPTURE, REMAINDER, STEADY, OpGroup, ProfileSummary
 
 UNKNOWN_PASS = "unknown"
 _TERM_OF = {
@@ -45,7 +45,8 @@ class DeviceTimeRow(Row, frozen=True, kw_only=True, tag_field="record", tag="dev
 
 
 class OpTimeRow(Row, frozen=True, kw_only=True, tag_field="record", tag="op_time"):
-    """`per_step_duration`: self time in a kept step on one device, the mean."""
+    """`per_step_duration`: self time in a kept step on one device, the mean; so is
+    `count_per_step`, where it is known."""
 
     what: str
     count: Count
@@ -54,6 +55,7 @@ class OpTimeRow(Row, frozen=True, kw_only=True, tag_field="record", tag="op_time
     exposed_duration: Microseconds
     per_step_duration: Microseconds | None
     is_lower_bound: bool
+    count_per_step: Ratio | None = None
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
@@ -63,7 +65,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         return _of_ledger(summary, _TERM_OF[term], parameters.without)
     if parameters.family is not None:
         return _of_family(summary, parameters)
-    if of_ops == (None, None, None) and parameters.kind is None:
+    if of_ops == (None, None, None) and parameters.kind is None and term is not None:
         return CannotAnswer(
             "It is not said of what the time is asked for.",
             "Name a kind, a pass, a scope or a family.",
@@ -144,8 +146,18 @@ def _of_groups(summary: ProfileSummary, parameters: Parameters) -> Answer | Cann
         exposed_duration=sum(one.exposed_duration for one in chosen),
         per_step_duration=sum(per_step) if per_step else None,
         is_lower_bound=rest,
+        count_per_step=_count_per_step(summary, chosen),
     )
     return Answer(basis_of(summary, "op_groups"), (row,), 1)
+
+
+def _count_per_step(summary: ProfileSummary, groups: list[OpGroup]) -> float | None:
+    steps = summary.step_time.whole_periods
+    devices = max((time.devices for time in device_times(summary, CAPTURE)), default=0)
+    inside = [one.account_count for one in groups if one.account_count is not None]
+    if not (steps and devices and groups) or len(inside) < len(groups):
+        return None
+    return sum(inside) / (steps * devices)
 
 
 def _filter(parameters: Parameters) -> Callable[[OpGroup], bool]:
@@ -168,7 +180,7 @@ def described(parameters: Parameters) -> str:
         parameters.scope,
         parameters.program,
     ]
-    return " in ".join(part for part in parts if part)
+    return " in ".join(part for part in parts if part) or "all ops"
 
 
 def nothing_of(summary: ProfileSummary, parameters: Parameters) -> CannotAnswer:
@@ -199,14 +211,21 @@ def no_such_pass(asked: str, known: list[str]) -> CannotAnswer:
 
 QUERY = Query(
     name="time_of",
-    description="Time of a kind, pass, scope or family together, or of all but these.",
+    description="Time of a kind, pass, scope or family together, or of all but these; of all ops.",
     example="How much time is not communication?",
     run=run,
     rows=(DeviceTimeRow, OpTimeRow, Part),
     parameters=("kind", "pass", "scope", "family", "by", "without"),
     gives={
-        "step": ("per_step_duration",),
+        "step": ("per_step_duration", "count_per_step"),
         "share": ("share_of_device_time", "share_of_op_time"),
     },
-    intents=(),
+    intents=(
+        intent(
+            6,
+            "op",
+            "many",
+            unless=("@op", "@kind", "@collective", "collective", "transfer", "compare", "top"),
+        ),
+    ),
 )

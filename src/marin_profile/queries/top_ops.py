@@ -128,6 +128,10 @@ def _of_program(summary: ProfileSummary, parameters: Parameters) -> Answer | Can
 
 
 def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswer:
+    if parameters.without and parameters.program is not None:
+        return CannotAnswer(
+            "The ops of all but one program are not known.", "Ask for the programs."
+        )
     if parameters.by in ("bytes", "flops"):
         return CannotAnswer(
             f"The {parameters.by} of all ops are not known: ops are ordered by self time or count.",
@@ -136,18 +140,15 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
     if parameters.program is not None:
         return _of_program(summary, parameters)
     in_scope = within(parameters.scope) if parameters.scope else None
-    hot = [
-        op
-        for op in summary.hot_ops
-        if _is_of_kind_and_pass(op, parameters)
-        and (in_scope is None or in_scope(path_of(op.tf_op_path or "")))
-    ]
-    groups = [
-        group
-        for group in summary.op_groups
-        if _is_of_kind_and_pass(group, parameters)
-        and (in_scope is None or in_scope(path_of(group.scope or "")))
-    ]
+
+    def is_meant(op: HotOp | OpGroup, scope: str | None) -> bool:
+        is_of = _is_of_kind_and_pass(op, parameters) and (
+            in_scope is None or in_scope(path_of(scope or ""))
+        )
+        return is_of is not parameters.without
+
+    hot = [op for op in summary.hot_ops if is_meant(op, op.tf_op_path)]
+    groups = [group for group in summary.op_groups if is_meant(group, group.scope)]
     if (parameters.pass_ or parameters.scope) and not hot and not groups:
         return nothing_of(summary, parameters)
     needs_all = parameters.order == LEAST or parameters.by == "count"
@@ -180,7 +181,7 @@ QUERY = Query(
     example="What are the top 5 all-reduce ops?",
     run=run,
     rows=(OpRow,),
-    parameters=("limit", "kind", "pass", "scope", "program", "order", "by"),
+    parameters=("limit", "kind", "pass", "scope", "program", "order", "by", "without"),
     gives={
         "share": ("share_of_op_time",),
         "step": ("per_step_duration",),
@@ -195,6 +196,7 @@ QUERY = Query(
         intent(
             10, "@kind", "top", unless=("time", "wait", "bandwidth", "take", "byte", "idle", "gap")
         ),
+        intent(5, "op", "many|count|number|often", unless=("@op", "compare")),
         intent(5, "op", "list|show|what|which|all", unless=("compare", "@op")),
     ),
 )

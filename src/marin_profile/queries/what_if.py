@@ -93,6 +93,7 @@ def _ceiling(summary: ProfileSummary, asked: Parameters) -> Answer | None:
     others = (asked.op, asked.scope, asked.device, asked.pass_, asked.program, asked.family)
     if (
         time is None
+        or asked.straggler
         or window is None
         or not time.window_duration
         or any(one is not None for one in others)
@@ -138,6 +139,8 @@ def _called(row: WhatIfChange) -> str:
 def _is_meant(row: WhatIfChange, asked: Parameters) -> bool:
     if asked.device is not None:
         return row.change == "device" and (row.name or "").endswith(f":{asked.device}")
+    if asked.straggler:
+        return row.change == "device"
     if asked.gaps:
         return row.change == "host_gaps"
     if asked.pass_ is not None:
@@ -164,7 +167,7 @@ QUERY = Query(
     example="What if communication were free?",
     run=run,
     rows=(StepRow, ChangeRow, CeilingRow),
-    parameters=("limit", "op", "scope", "kind", "pass", "device", "gaps"),
+    parameters=("limit", "op", "scope", "kind", "pass", "device", "gaps", "straggler"),
     gives={
         "step": ("step_then", "saving_at_most"),
         "share": ("saving_share", "share_of_device_time"),
