@@ -121,6 +121,7 @@ def test_what_is_left_out_is_said_in_one_way(said: str, meant: str) -> None:
         "slowest ops, ignoring collectives",
         "which ops take the most time, leaving out communication?",
         "most expensive ops except collectives",
+        "top ops by time, no communication",
     ],
 )
 def test_ops_but_for_a_kind(question: str) -> None:

@@ -261,13 +261,10 @@ def _cannot_narrow(query: Query, asked: Question, queries: Sequence[Query]) -> C
     lacking += list(asked.passes) if "pass" not in query.parameters else []
     if not _tells(query, asked):
         silent = ", ".join(f"'{word}'" for word in sorted(asked.concepts & _ABOUT - query.told))
+        others = [one.name for one in queries if one.rows and _tells(one, asked)]
         return CannotAnswer(
             f"{query.name} does not tell of {silent}, and no query that does fits the question.",
-            "Ask for them as a whole: "
-            + ", ".join(
-                one.name for one in queries if one.rows and asked.concepts & _ABOUT <= one.told
-            )
-            + " tell of them.",
+            f"Ask for one of them alone; these tell of it: {', '.join(others) or 'none of all'}.",
         )
     if not lacking and asked.parameters.per is not None:
         return query.not_per(asked.parameters.per)

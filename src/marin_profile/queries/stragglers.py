@@ -162,6 +162,7 @@ def _by_ledger(summary: ProfileSummary, parameters: Parameters) -> Answer | None
 
 
 _OTHER = (
+    "input",
     "before",
     "sparsecore",
     "transfer",

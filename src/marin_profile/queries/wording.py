@@ -31,6 +31,7 @@ _AFTER = re.compile(
     r"|left\s+(?:out|aside)|aside|excepted|notwithstanding)\b",
     re.IGNORECASE,
 )
+_AND_NO = re.compile(r",\s*(?:and\s+|with\s+)?no\s+(?=\w+\W*$)", re.IGNORECASE)
 _OUT_AND_ASIDE = re.compile(
     r"\b(?:leav(?:e|es|ing)|put(?:ting)?|tak(?:e|es|ing)|set(?:ting)?)\s+"
     r"(?P<what>(?:the\s+|all\s+|any\s+)?@?[\w@\-]+(?:\s+time)?)\s+(?:out|aside|away)\b",
@@ -47,6 +48,7 @@ def left_out(text: str) -> str:
     text = _AFTER.sub(rf" {LEAVE_OUT} \g<what> ", text)
     text = _OUT_AND_ASIDE.sub(rf" {LEAVE_OUT} \g<what> ", text)
     text = _BEFORE.sub(f" {LEAVE_OUT} ", text)
+    text = _AND_NO.sub(f", {LEAVE_OUT} ", text)
     at = text.find(f" {LEAVE_OUT} ")
     if at < 0:
         return text
