@@ -221,6 +221,7 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
     op = values.get("op")
     if op is None and mentions and not one_of_each:
         op = mentions[0].text
+    is_straggler = "if" in found and "@device" not in found and _is_slow_device(found)
     parameters = Parameters(
         limit=_limit(words, tokens),
         op=op,
@@ -234,9 +235,9 @@ def take_apart(summary: ProfileSummary, question: str) -> Question:
         step=step,
         per=per,
         order=LEAST if "least" in found else None,
-        by=_by(found - _unit_concepts(words, tokens)),
+        by=None if is_straggler else _by(found - _unit_concepts(words, tokens)),
         without=negated is not None and negated.is_told,
-        straggler="if" in found and "@device" not in found and _is_slow_device(found),
+        straggler=is_straggler,
         single="gap" in found and bool(_LARGEST & {*words}),
         gaps=bool({"gap", "idle"} & found and {"if", "without"} & found),
     )

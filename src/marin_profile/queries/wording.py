@@ -119,7 +119,7 @@ _HARDWARE = re.compile(
     re.IGNORECASE,
 )
 _MANY_DEVICES = re.compile(
-    rf"\b(?:on|with|using|over|across|had|used?)\s+(?P<number>\d{1,9})\s+(?:\w+\s+)?{_DEVICE}\b",
+    rf"\b(?:on|with|using|over|across|had|used?)\s+(?P<number>\d{{1,9}})\s+(?:\w+\s+)?{_DEVICE}\b",
     re.IGNORECASE,
 )
 
