@@ -164,7 +164,7 @@ def test_pages_and_markdown_hold_no_markup_of_names(
         assert not re.search(r"^# heading", text, re.MULTILINE)
     assert not any(re.search(r"(?<!\\)\]\(javascript", text) for text in texts)
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("bundle/**/*")}
-    assert len(names) == 11, "no name is a path"
+    assert len(names) == 12, "no name is a path"
 
 
 def test_a_file_name_that_is_no_text(tmp_path: Path, call: Call) -> None:
