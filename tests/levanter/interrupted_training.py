@@ -123,7 +123,7 @@ class Start:
             return
         if step == self.fault_step:
             wait_until(self.is_there)
-            wait_until(lambda: any(self.checkpoints.rglob("metadata.json")))
+            wait_until(lambda: any(map(is_written, self.checkpoints.rglob("metadata.json"))))
             self.meet()
         elif step == self.fault_step + STEPS + 2 and self.fault == "profiler":
             with suppress(RuntimeError):
@@ -262,6 +262,20 @@ def leave_partial_files(out: Path) -> None:
             (folder / LEFT).touch()
 
 
+def is_written(path: Path) -> bool:
+    """Also while Levanter takes it away."""
+    with suppress(FileNotFoundError):
+        return path.stat().st_size > 0
+    return False
+
+
+def drop_torn_checkpoints(checkpoints: Path) -> None:
+    """Levanter does not start beside a checkpoint of its own that a kill left half written."""
+    for metadata in [*checkpoints.rglob("metadata.json")]:
+        if not is_written(metadata):
+            shutil.rmtree(metadata.parent)
+
+
 def finished(start: Start) -> int:
     """The exit status of `marin-profile finish` on a copy of the run, elsewhere."""
     moved = start.beside / f"{start.out.name}.moved"
@@ -286,6 +300,7 @@ def main(out: Path, names: list[str], finish: bool = False) -> None:
             leave_partial_files(folder)
         if finish and fault == "kill" and state != "planned":
             statuses[f"{name}.finish"] = finished(first)
+        drop_torn_checkpoints(second.checkpoints)
         statuses[name].append(forked(second))
     (out / "statuses.json").write_text(json.dumps(statuses))
 

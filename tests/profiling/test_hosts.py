@@ -32,7 +32,7 @@ def job_of(
 
 
 def start(job: Job) -> Ingestions:
-    work = Ingestions("subprocess", Limits(60, 32))
+    work = Ingestions("subprocess", Limits(PATIENCE, 32))
     work.add(job)
     assert work.advance() == []
     return work
