@@ -22,20 +22,18 @@ from pathlib import Path
 
 from marin_profile.base.durable import write_whole
 from marin_profile.base.errors import NotFoundError, ProfileError
-from marin_profile.base.storage import open_file
+from marin_profile.base.storage import sha256_of, user_cache
 from marin_profile.capture.sources import Capture
 from marin_profile.capture.trace_files import HostFile
 from marin_profile.schema import ProfileSummary, load_summary
 from marin_profile.version import package_version
 
 MOST_BYTES = 1 << 28
-_BLOCK = 4 << 20
 
 
 def cache_folder() -> Path:
     """Where summaries are kept, below the user's cache."""
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(root, "marin-profile", "summaries")
+    return user_cache("summaries")
 
 
 def cached_summary(
@@ -109,14 +107,10 @@ def _host(host: HostFile) -> Iterator[object]:
 
 
 def _digest(path: str) -> str:
-    digest = hashlib.sha256()
     try:
-        with open_file(path) as stream:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
+        return sha256_of(path)
     except NotFoundError:
         return ""
-    return digest.hexdigest()
 
 
 def _code() -> Iterator[int]:

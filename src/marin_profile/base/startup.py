@@ -38,3 +38,9 @@ def return_large_blocks() -> None:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)
     except (OSError, AttributeError, TypeError):
         return
+
+
+def ready_to_read() -> None:
+    """Both, before a process of our own reads a profile."""
+    return_large_blocks()
+    import_numba()

@@ -9,6 +9,7 @@ Contract
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,8 @@ from marin_profile.base.errors import (
     UsageError,
 )
 from marin_profile.base.text import size
+
+_BLOCK = 4 << 20
 
 
 def is_url(path: str) -> bool:
@@ -55,6 +58,21 @@ def open_file(path: str) -> BinaryIO:
         system, inner = _file_system(path)
         stream: BinaryIO = system.open(inner, "rb")
         return stream
+
+
+def sha256_of(path: str) -> str:
+    """The digest of a file's content, as hex digits."""
+    digest = hashlib.sha256()
+    with open_file(path) as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def user_cache(*parts: str) -> Path:
+    """Where this package keeps what it can make or fetch again, below the user's cache."""
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(root, "marin-profile", *parts)
 
 
 def read_at_most(path: str, limit: int) -> bytes:

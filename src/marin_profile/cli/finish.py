@@ -22,7 +22,7 @@ def command(folder: str) -> None:
     exit code is 1 if one of them is still not finished. What a running process works on, and
     captures that no training recorded, stay as they are.
     """
-    from marin_profile.base.startup import import_numba, return_large_blocks
+    from marin_profile.base.startup import ready_to_read
     from marin_profile.profiling.finishing import finish, left_below
 
     found = left_below(Path(folder))
@@ -31,8 +31,7 @@ def command(folder: str) -> None:
         note(f"{shown} has no record and stays: marin-profile summarize --profile-dir {shown}")
     if not found.records:
         raise NotFoundError(f"No record of a capture lies below {folder}.")
-    return_large_blocks()
-    import_numba()
+    ready_to_read()
     outcomes = []
     for record in found.records:
         outcome = finish(record)

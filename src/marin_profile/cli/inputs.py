@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from marin_profile.base.errors import UsageError
-from marin_profile.base.startup import import_numba, return_large_blocks
+from marin_profile.base.startup import ready_to_read
 from marin_profile.capture.sources import Capture
 from marin_profile.cli import progress
 from marin_profile.cli.options import note
@@ -65,9 +65,4 @@ def _working_on(capture: Capture) -> AbstractContextManager[None]:
     return progress.working_on(capture)
 
 
-def _ready_to_read() -> None:
-    return_large_blocks()
-    import_numba()
-
-
-TERMINAL = Hooks(note=note, working_on=_working_on, about_to_read=_ready_to_read)
+TERMINAL = Hooks(note=note, working_on=_working_on, about_to_read=ready_to_read)

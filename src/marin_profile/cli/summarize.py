@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from marin_profile.base.errors import UsageError
-from marin_profile.base.startup import import_numba, return_large_blocks
+from marin_profile.base.startup import ready_to_read
 from marin_profile.base.text import either
 from marin_profile.capture.formats import FORMATS
 from marin_profile.cli.options import Verb, emit, note, output_option, wandb_options, warmup_option
@@ -104,8 +104,7 @@ def command(
     capture, notes = resolve(profile_dir=profile_dir, hosts=hosts, **files)
     for line in notes:
         note(line)
-    return_large_blocks()
-    import_numba()
+    ready_to_read()
     from marin_profile.cli.progress import working_on
     from marin_profile.pipeline import SummarizeOptions, summarize_capture
 

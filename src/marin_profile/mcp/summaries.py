@@ -10,7 +10,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from marin_profile.base.errors import BrokenInputError, NotFoundError
-from marin_profile.base.startup import import_numba, return_large_blocks
+from marin_profile.base.startup import ready_to_read
 from marin_profile.cache import cached_summary
 from marin_profile.mcp.roots import Found, is_unchanged
 from marin_profile.schema import ProfileSummary
@@ -32,7 +32,7 @@ class Summaries:
         summary = self._kept.pop(key, None)
         if summary is None:
             summary = cached_summary(
-                found.capture, warmup_steps=1, folder=self._folder, about_to_read=_ready_to_read
+                found.capture, warmup_steps=1, folder=self._folder, about_to_read=ready_to_read
             )
             if not is_unchanged(found) or _key(found) != key:
                 raise BrokenInputError("The capture changed while it was read; ask again.")
@@ -51,8 +51,3 @@ def _key(found: Found) -> Key:
         )
     except OSError as error:
         raise NotFoundError("A file of the capture is gone; list the captures again.") from error
-
-
-def _ready_to_read() -> None:
-    return_large_blocks()
-    import_numba()

@@ -6,7 +6,6 @@ and the summary says so; files with the same bytes count once. Same input, same 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from marin_profile.analysis.steps.merge import shared_steps
 from marin_profile.analysis.steps.series import SharedSteps
 from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
 from marin_profile.base.errors import BrokenInputError, CannotAnswerError, UsageError
+from marin_profile.base.storage import sha256_of
 from marin_profile.base.times import utc_text
 from marin_profile.capture.context import read_contexts
 from marin_profile.capture.sources import open_file, resolve_path
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 BREAKDOWN_MODES = (DEVICE_LEDGER, *BASIS_NAMES)
 _ANY_MACHINE = frozenset({"localhost", "localhost.localdomain", UNNAMED_HOST})
-_BLOCK = 4 << 20
 ENDS_EARLY = "ends behind the planes of its devices, of which other files of the host show more"
 
 
@@ -258,17 +257,9 @@ def _disagrees(file_host: str, inner: str) -> bool:
 
 def _read_file(path: str, source_format: str) -> tuple[Timeline, str]:
     with ThreadPoolExecutor(1) as pool, open_file(path) as stream:
-        digest = pool.submit(_sha256, path)
+        digest = pool.submit(sha256_of, path)
         timeline = read_timeline(stream, path=path, source_format=source_format)
         return timeline, digest.result()
-
-
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with open_file(path) as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _jax_version(timeline: Timeline) -> str:

@@ -290,10 +290,9 @@ def _end_with(parent: int) -> None:
 
 
 def _slim_down() -> None:
-    from marin_profile.base.startup import import_numba, return_large_blocks
+    from marin_profile.base.startup import ready_to_read
 
-    return_large_blocks()
-    import_numba()
+    ready_to_read()
 
 
 if __name__ == "__main__":

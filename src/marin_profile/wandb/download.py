@@ -14,7 +14,6 @@ Contract
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 from marin_profile.base.config_hash import config_hash
 from marin_profile.base.durable import new_folder, sweep
 from marin_profile.base.errors import BrokenInputError, NotFoundError, ProfileError, UsageError
+from marin_profile.base.storage import user_cache
 from marin_profile.base.text import visible
 from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.capture.formats import FORMATS
@@ -143,8 +143,7 @@ def _reference(artifact: Any) -> str:
 
 
 def default_root() -> str:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(cache, "marin-profile", "wandb")
+    return str(user_cache("wandb"))
 
 
 def _contents(artifact: Any, downloads: _Downloads) -> tuple[str, str]:
