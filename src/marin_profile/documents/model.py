@@ -69,10 +69,6 @@ class Document:
     sections: tuple[Section, ...]
 
 
-def paragraph(*sentences: str) -> Paragraph:
-    return Paragraph(" ".join(sentences))
-
-
 def bullets(items: Iterable[str], *, numbered: bool = False) -> list[Block]:
     """A list, or nothing if it has no items."""
     made = tuple((item, ()) for item in items)

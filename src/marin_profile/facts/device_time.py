@@ -25,6 +25,10 @@ NOT_STATED = "not stated"
 SPARSE_CORE = "sparsecore"
 
 
+# What a window is divided into, in the order of the views.
+TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle")
+
+
 class Part(Row, frozen=True, kw_only=True):
     """Time of one kind of operation, and its share of all device time in the window."""
 
@@ -90,14 +94,6 @@ def headline_time(summary: ProfileSummary) -> DeviceTime | None:
     return next(iter(device_times(summary, headline_window(summary))), None)
 
 
-_TERMS = (
-    "compute",
-    "exposed_communication",
-    "exposed_transfer",
-    "unattributed",
-    "idle",
-    "overlapped_communication",
-)
 _BY_KIND = (
     "exposed_communication_by_kind",
     "overlapped_communication_by_kind",
@@ -109,7 +105,7 @@ def total(rows: Sequence[DeviceLedger]) -> DeviceTime:
     """The sum over ledger rows of one window and one device kind."""
     whole = sum(row.window_duration for row in rows)
     values: dict[str, Any] = {}
-    for term in _TERMS:
+    for term in (*TERMS, "overlapped_communication"):
         duration = sum(getattr(row, f"{term}_duration") for row in rows)
         values |= {f"{term}_duration": duration, f"{term}_share": ratio(duration, whole)}
     for name in _BY_KIND:

@@ -123,13 +123,6 @@ DECLARED: Mapping[str, Parameter] = {
         Parameter("straggler", "flag", "What if the slow device were like the others."),
     )
 }
-# These narrow nothing: an answer that leaves them out is still about what was asked.
-_SOFT = frozenset({"limit", "window", "single"})
-
-
-def narrowing(parameters: Parameters) -> frozenset[str]:
-    """The parameters that an answer must have taken."""
-    return frozenset(parameters.given()) - _SOFT
 
 
 def typed(

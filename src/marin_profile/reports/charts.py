@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from marin_profile.base.text import duration
 from marin_profile.documents.model import Bars, Block, Series
-from marin_profile.facts.device_time import DeviceTime, device_times, headline_window
+from marin_profile.facts.device_time import TERMS, DeviceTime, device_times, headline_window
 from marin_profile.queries.device_ledger import device_rows
 from marin_profile.schema import ProfileSummary
 
-TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle")
 PARTS = tuple(term.replace("_", " ") for term in TERMS)
 MOST_DEVICES = 64
 MOST_STEPS = 400
@@ -16,8 +15,7 @@ MOST_STEPS = 400
 
 def term_shares(time: DeviceTime) -> tuple[float, ...]:
     """The terms of TERMS as shares of the window; together 1."""
-    whole = time.window_duration
-    return tuple(getattr(time, f"{term}_duration") / whole if whole else 0.0 for term in TERMS)
+    return tuple(getattr(time, f"{term}_share") or 0.0 for term in TERMS)
 
 
 def ledger_bar(summary: ProfileSummary) -> list[Block]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from marin_profile.base.text import duration, plural, share, visible
-from marin_profile.facts.device_time import DeviceTime, Part
+from marin_profile.facts.device_time import TERMS, DeviceTime, Part
 from marin_profile.facts.step_time import why_they_differ
 from marin_profile.facts.waits import communication_wait
 from marin_profile.queries.overview import OverviewRow, overview
@@ -19,7 +19,6 @@ from marin_profile.schema import ProfileSummary
 
 MOST_KINDS = 3
 SMALLEST_KIND = 0.0005
-LEDGER = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle")
 WINDOWS = {
     "steady": "steady window",
     "capture": "whole capture",
@@ -57,7 +56,7 @@ def _largest(facts: OverviewRow) -> str:
     """Ties by the order of the ledger."""
     time = facts.device_time
     if time is not None:
-        parts = [(name, getattr(time, f"{name}_share")) for name in LEDGER]
+        parts = [(name, getattr(time, f"{name}_share")) for name in TERMS]
     else:
         parts = [(part.kind, part.share) for part in facts.breakdown]
     known = [(name, value) for name, value in parts if value is not None and value > 0]

@@ -13,9 +13,9 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
 from marin_profile.base.text import duration, share, size, visible
-from marin_profile.facts.device_time import device_times, headline_window
+from marin_profile.facts.device_time import TERMS, device_times, headline_window
 from marin_profile.facts.memory import fullest
-from marin_profile.reports.charts import TERMS, term_shares
+from marin_profile.reports.charts import term_shares
 from marin_profile.reports.first import first_advice
 from marin_profile.reports.headline import headline
 from marin_profile.schema import ProfileSummary
