@@ -184,6 +184,21 @@ def test_nccl_kernels_are_rows_too():
     assert (found.exposed // US, found.overlapped // US) == (70, 30)
 
 
+def test_a_half_without_a_partner_is_in_flight_too():
+    """Its start is before the profile; what is no half keeps its device."""
+
+    def in_flight(category: str) -> bool:
+        text = f"%x.1 = f32[8]{{0}} {category}(%s), replica_groups={{{{0,1}}}}"
+        space = Space()
+        for ordinal in range(2):
+            space.tpu(ordinal).op("x.1", 0, 10, category=category, long_name=text)
+        (op,) = space.analyse().collectives.ops
+        return op.in_flight
+
+    assert in_flight("all-reduce-done")
+    assert not in_flight("all-reduce")
+
+
 def test_halves_without_a_partner_count_once():
     """Neither operand nor name tells which start a done ends."""
     space = Space()

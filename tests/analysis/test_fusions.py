@@ -88,3 +88,27 @@ def test_regions_say_what_they_are_fused_with():
     }
     first = answer(summary, "Show the hierarchical regions")["results"][1]
     assert first["fused_with"] == {"jit(f)=>loss": 40.0}
+
+
+def test_what_a_region_is_fused_with_for_longest_comes_first():
+    """Softmax runs 40 us together with a, and 60 us with b."""
+    space = Space()
+    host = space.host()
+    ones = [("fusion.1", "a", 40), ("fusion.2", "b", 60)]
+    bodies = [
+        computation(
+            10 + at, 0, op(100 * at + 21, "exponential", "jit(f)/softmax/exp", LARGE), other
+        )
+        for at, (_, name, _) in enumerate(ones)
+        for other in [op(100 * at + 22, "negate", f"jit(f)/{name}/neg")]
+    ]
+    calls = [
+        instruction(name, "fusion", id=500 + at, op_name="jit(f)/x/y", calls=[10 + at])
+        for at, (name, _, _) in enumerate(ones)
+    ]
+    space.hlo(7, hlo_proto(*bodies, computation(1, 500, *calls)))
+    for at, (name, _, length) in enumerate(ones):
+        host.cpu_op(name, 100 * at, length, run_id=1, program_id=7)
+    summary = summary_of(space.analyse(warmup_steps=0))
+    (softmax,) = (row for row in summary.hierarchical_regions if row.path == "jit(f)=>softmax")
+    assert list(softmax.fused_with.items()) == [("jit(f)=>b", 60.0), ("jit(f)=>a", 40.0)]

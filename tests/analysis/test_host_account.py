@@ -96,6 +96,17 @@ def test_compiling_counts_from_the_start_of_the_call_with_tracing_and_lowering()
     ]
 
 
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_compilation_is_in_the_step_in_which_it_begins(step):
+    space = loop(late={step: 350})
+    host = space.planes[0]
+    host.call("PjitFunction(step)", 1_000 * step + 200, 450)
+    host.call("backend_compile_and_load", 1_000 * step + 400, 200)
+    found = account(space)
+    assert found is not None
+    assert [one.step for one in found.compiles] == [step]
+
+
 def test_an_event_that_holds_markers_says_nothing_of_them_and_frames_come_last():
     space = loop()
     host = space.planes[0]
