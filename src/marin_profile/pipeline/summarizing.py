@@ -7,7 +7,6 @@ and the summary says so; files with the same bytes count once. Same input, same 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,19 +15,23 @@ from typing import TYPE_CHECKING
 
 from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
 from marin_profile.analysis.host import HostPart, analyse_host
-from marin_profile.analysis.planes import CPU, plane_kind
 from marin_profile.analysis.steps.merge import shared_steps
 from marin_profile.analysis.steps.series import SharedSteps
 from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
 from marin_profile.base.errors import BrokenInputError, CannotAnswerError, UsageError
-from marin_profile.base.storage import sha256_of
 from marin_profile.base.times import utc_text
 from marin_profile.capture.context import read_contexts
-from marin_profile.capture.sources import open_file, resolve_path
+from marin_profile.capture.sources import resolve_path
 from marin_profile.capture.trace_files import UNNAMED_HOST
 from marin_profile.events.timeline import Timeline
 from marin_profile.pipeline.host_parts import HostRead
-from marin_profile.readers import read_timeline
+from marin_profile.pipeline.reading import (
+    disagrees,
+    missing,
+    no_file_in,
+    read_host_file,
+    twin_of,
+)
 from marin_profile.schema import ProfileSummary
 from marin_profile.version import package_version
 
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
 BREAKDOWN_MODES = (DEVICE_LEDGER, *BASIS_NAMES)
 _ANY_MACHINE = frozenset({"localhost", "localhost.localdomain", UNNAMED_HOST})
-ENDS_EARLY = "ends behind the planes of its devices, of which other files of the host show more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def summarize_capture(
         hosts.add(host_file)
     hosts.align_steps()
     if not hosts.parts:
-        raise hosts.first_error or BrokenInputError(f"{capture.root} holds no readable file.")
+        raise hosts.first_error or no_file_in(capture)
     _require_device_work(capture, hosts.parts)
     with_work = [part for part in hosts.parts if part.devices]
     idle_hosts = [
@@ -136,14 +138,11 @@ class _Hosts:
             found = self._known.get(host_file.path) or read_host(host_file, self._options)
         except BrokenInputError as error:
             self.first_error = self.first_error or error
-            self.notes.append(f"Host {host_file.host} is missing: {_portable(error, host_file)}")
+            self.notes.append(missing(host_file, error))
             return
         file = replace(found.file, host=host_file.host)
-        twin = next((known for known in self.files if known.sha256 == file.sha256), None)
-        if twin is not None:
-            self.notes.append(
-                f"{file.name} is byte for byte {twin.name}: it is counted once, as {twin.host}."
-            )
+        if (twin := twin_of(file, self.files)) is not None:
+            self.notes.append(twin)
             return
         self.files.append(file)
         self._sources.append(host_file)
@@ -156,7 +155,7 @@ class _Hosts:
         selections = shared_steps(self.parts)
         for index, selection in enumerate(selections):
             if selection is not None:
-                timeline, file = _read(self._sources[index])
+                timeline, file = read_host_file(self._sources[index])
                 own, shared = self.parts[index].steps.count, len(selection.positions)
                 if shared < own:
                     self.notes.append(
@@ -173,14 +172,14 @@ def _placed(part: HostPart, host_file: HostFile) -> HostPart:
     machine = host_file.machine or host_file.host
     if machine.rpartition("/")[2].lower() in _ANY_MACHINE:
         machine = host_file.host
-    elif part.hostname and _disagrees(machine, part.hostname):
+    elif part.hostname and disagrees(machine, part.hostname):
         machine = f"{part.hostname} ({machine})"
     return replace(part, host=host_file.host, machine=machine)
 
 
 def read_host(host_file: HostFile, options: SummarizeOptions) -> HostRead:
     """Read and analyse one host by itself. Raises BrokenInputError."""
-    timeline, file = _read(host_file)
+    timeline, file = read_host_file(host_file)
     part = _analyse(timeline, host_file.host, options)
     return HostRead(file, part, _jax_version(timeline))
 
@@ -199,67 +198,6 @@ def _analyse(
         breakdown_v1_mode=None if mode == DEVICE_LEDGER else mode,
         only_steps=only_steps,
     )
-
-
-def _portable(message: object, host_file: HostFile) -> str:
-    """The message without folders: a summary must not depend on where the capture lies."""
-    text = str(message)
-    for file in (host_file, *host_file.fallbacks):
-        text = text.replace(file.path, file.name)
-    return text
-
-
-def _read(host_file: HostFile) -> tuple[Timeline, SourceFile]:
-    """The first whole file of a host: the preferred one, else its siblings in order; if none is
-    whole, the first that can be read at all. One that ends behind a device's plane is whole unless
-    a sibling shows more devices."""
-    passed_over: list[str] = []
-    first_error: BrokenInputError | None = None
-    cut: tuple[Timeline, SourceFile] | None = None
-    for candidate in (host_file, *host_file.fallbacks):
-        try:
-            timeline, digest = _read_file(candidate.path, candidate.format)
-        except BrokenInputError as error:
-            first_error = first_error or error
-            passed_over.append(_portable(error, candidate))
-            continue
-        named = tuple(_portable(note, candidate) for note in timeline.notes)
-        timeline = replace(timeline, notes=named)
-        notes = [f"Read {candidate.name} instead: {reason}" for reason in passed_over]
-        if timeline.hostname and not notes and _disagrees(host_file.host, timeline.hostname):
-            notes.append(
-                f"The file is named after {host_file.host}, inside it says {timeline.hostname}."
-            )
-        file = SourceFile(host_file.host, candidate.name, digest, candidate.reason, tuple(notes))
-        if not timeline.truncated and not timeline.ends_early:
-            if cut and not cut[0].truncated and _devices(timeline) <= _devices(cut[0]):
-                return cut
-            return timeline, file
-        cut = cut or (timeline, file)
-        passed_over += named or timeline.doubts or [f"{candidate.name} {ENDS_EARLY}."]
-    if cut is not None:
-        return cut
-    assert first_error is not None
-    raise first_error
-
-
-def _devices(timeline: Timeline) -> int:
-    """How many accelerators show anything."""
-    busy = {line.plane for line in timeline.lines if line.count}
-    return sum(plane_kind(timeline.planes[plane]) not in ("", CPU) for plane in busy)
-
-
-def _disagrees(file_host: str, inner: str) -> bool:
-    """File names may hold a shortened or decorated hostname."""
-    short = inner.split(".")[0].lower()
-    return short not in file_host.lower() and file_host.lower() not in inner.lower()
-
-
-def _read_file(path: str, source_format: str) -> tuple[Timeline, str]:
-    with ThreadPoolExecutor(1) as pool, open_file(path) as stream:
-        digest = pool.submit(sha256_of, path)
-        timeline = read_timeline(stream, path=path, source_format=source_format)
-        return timeline, digest.result()
 
 
 def _jax_version(timeline: Timeline) -> str:

@@ -47,6 +47,15 @@ class Membership:
     marker_start: Int64s | None = None
 
 
+@dataclass(frozen=True)
+class FoundSteps:
+    """A series, and per device the position in it of each op's step, NO_STEP for none; of a series
+    that is not linked no op is known to be a step's, and there is nothing."""
+
+    series: StepSeries
+    step_of_op: tuple[Int64s, ...] = ()
+
+
 @dataclass
 class Remarks:
     """What people must know: doubts change the reading of the numbers, notes do not. without_work
@@ -64,7 +73,7 @@ def series_of(
     devices: Sequence[DeviceOps],
     members: Membership,
     remarks: Remarks,
-) -> StepSeries | None:
+) -> FoundSteps | None:
     """None if no step has device work."""
     n = len(members.numbers)
     pairs = list(zip(devices, members.step_of_op, strict=True))
@@ -80,6 +89,7 @@ def series_of(
     if not used.any():
         return None
     _note_steps_without_work(members.numbers, used, remarks)
+    step_of_op = _positions(members.step_of_op, used)
     series = StepSeries(
         source=source,
         annotation=annotation,
@@ -89,11 +99,19 @@ def series_of(
         end=end[:, used],
         boundary=boundary[:, used],
         present=present[:, used],
-        cut=_cut_steps(pairs, used, remarks),
+        cut=_cut_steps(devices, step_of_op, int(used.sum()), remarks),
         too_few=_are_too_few(used),
     )
     note_long_ops(series, members.marker_start, devices, remarks)
-    return series
+    return FoundSteps(series, step_of_op)
+
+
+def _positions(step_of_op: Sequence[Int64s], used: Bools) -> tuple[Int64s, ...]:
+    """Of each op's step among those that are used."""
+    if used.all():
+        return tuple(step_of_op)
+    position = np.append(np.cumsum(used) - 1, NO_STEP)
+    return tuple(position[step] for step in step_of_op)
 
 
 def _boundaries(device: DeviceOps, start: Int64s, present: Bools, marker_start: Int64s) -> Int64s:
@@ -136,12 +154,11 @@ def _are_too_few(used: Bools) -> bool:
 # --- cut steps ---------------------------------------------------------------------------------
 
 
-def _cut_steps(pairs: list[tuple[DeviceOps, Int64s]], used: Bools, remarks: Remarks) -> Bools:
-    count = int(used.sum())
+def _cut_steps(
+    devices: Sequence[DeviceOps], step_of_op: Sequence[Int64s], count: int, remarks: Remarks
+) -> Bools:
     cut = np.zeros(count, np.bool_)
-    position = np.append(np.cumsum(used) - 1, NO_STEP)
-    for device, step_of_op in pairs:
-        step = step_of_op if used.all() else position[step_of_op]
+    for device, step in zip(devices, step_of_op, strict=True):
         cut[[0, -1]] |= _cut_edges(device, step, count)
     for edge, where, what in ((0, "first", "begins in"), (-1, "last", "ends in")):
         if cut[edge]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
-from marin_profile.analysis.steps.boundaries import Membership, Remarks, series_of
+from marin_profile.analysis.steps.boundaries import FoundSteps, Membership, Remarks, series_of
 from marin_profile.analysis.steps.markers import from_annotations
 from marin_profile.analysis.steps.programs import dominant_program
 from marin_profile.analysis.steps.sequences import step_starts, steps_from
@@ -25,28 +25,34 @@ _STEP_NUMBER = re.compile(r"-?[0-9]+")
 
 def find_steps(host: HostDevices, clock: ClockCheck | None = None) -> StepSeries:
     """`clock` is the host's `host_clock`, if that is known already."""
+    return find_members(host, clock).series
+
+
+def find_members(host: HostDevices, clock: ClockCheck | None = None) -> FoundSteps:
+    """The steps, and which ops of `host.main` they are made of."""
     devices = list(host.main)
     if not devices:
-        return StepSeries.none()
+        return FoundSteps(StepSeries.none())
     remarks = Remarks()
     found = (
         _from_steps_line(host.timeline, devices, remarks)
         or from_annotations(host, devices, clock, remarks)
         or _from_programs(devices, remarks)
-        or StepSeries.none()
+        or FoundSteps(StepSeries.none())
     )
-    return replace(
-        found,
+    series = replace(
+        found.series,
         notes=tuple(remarks.notes),
         doubts=tuple(remarks.doubts),
         without_work=remarks.without_work,
         long_op=remarks.long_op,
     )
+    return FoundSteps(series, found.step_of_op)
 
 
 def _from_steps_line(
     timeline: Timeline, devices: list[DeviceOps], remarks: Remarks
-) -> StepSeries | None:
+) -> FoundSteps | None:
     spans = [_numbered_spans(timeline, device.steps_line) for device in devices]
     numbers = sorted({number for found in spans for number in found})
     if not numbers:
@@ -84,7 +90,7 @@ def _step_inside(points: Int64s, bounds: list[tuple[int, int, int]]) -> Int64s:
     return np.where(points < ends[at], np.append(indexes, NO_STEP)[at], NO_STEP)
 
 
-def _from_programs(devices: list[DeviceOps], remarks: Remarks) -> StepSeries | None:
+def _from_programs(devices: list[DeviceOps], remarks: Remarks) -> FoundSteps | None:
     dominant = dominant_program(devices)
     if dominant is None:
         return None

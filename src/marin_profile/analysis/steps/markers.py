@@ -14,7 +14,13 @@ import numpy as np
 from marin_profile.analysis.clocks import ClockCheck, host_clock
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.steps.annotations import Markers, find_markers
-from marin_profile.analysis.steps.boundaries import Membership, Remarks, note_long_ops, series_of
+from marin_profile.analysis.steps.boundaries import (
+    FoundSteps,
+    Membership,
+    Remarks,
+    note_long_ops,
+    series_of,
+)
 from marin_profile.analysis.steps.programs import dominant_program
 from marin_profile.analysis.steps.series import ANNOTATION, StepSeries
 from marin_profile.analysis.steps.ties import TiedWork, tied_work
@@ -25,7 +31,7 @@ LEAST_SPAN = 0.5
 
 def from_annotations(
     host: HostDevices, devices: list[DeviceOps], clock: ClockCheck | None, remarks: Remarks
-) -> StepSeries | None:
+) -> FoundSteps | None:
     found = find_markers(host.timeline)
     if not found:
         return None
@@ -69,7 +75,7 @@ def _note_others(markers: Markers, found: list[Markers], remarks: Remarks) -> No
 
 def _without_ties(
     devices: list[DeviceOps], found: list[Markers], remarks: Remarks
-) -> StepSeries | None:
+) -> FoundSteps | None:
     """Boundaries at the markers' starts, if there is nothing better."""
     remarks.notes += [
         f"The annotation {markers.name!r} occurs once and does not contain the devices' work (it "
@@ -91,7 +97,7 @@ def _without_ties(
 
 def _unlinked(
     devices: list[DeviceOps], found: list[Markers], remarks: Remarks
-) -> StepSeries | None:
+) -> FoundSteps | None:
     """Boundaries at the markers' starts, for the annotation with the most steps."""
     worked = max(int(device.event_end.max()) for device in devices) - min(
         int(device.event_start.min()) for device in devices
@@ -123,4 +129,4 @@ def _unlinked(
         cut=np.zeros(markers.count, np.bool_),
     )
     note_long_ops(series, None, devices, remarks)
-    return series
+    return FoundSteps(series)
