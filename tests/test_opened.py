@@ -19,6 +19,7 @@ from builders_capture import context, leave_capture
 from builders_summary import build_summary, hot_op, no_steps, step_time
 from marin_profile import Profile
 from marin_profile.base.errors import (
+    CannotAnswerError,
     MissingPackageError,
     NotFoundError,
     ProfileError,
@@ -150,6 +151,29 @@ def test_two_are_compared(tmp_path, profile):
         assert profile.compare(one) == expected
     with pytest.raises(UsageError, match="not with int"):
         profile.compare(3)
+
+
+# --- events ------------------------------------------------------------------------------------
+
+
+def test_events_are_a_table_of_arrow(tmp_path):
+    leave_capture(tmp_path)
+    table = marin_profile.open(tmp_path, cache=False).events()
+    assert table.column("step").to_pylist() == [0, 1, 2, 3]
+    assert sum(table.column("self_ps").to_pylist()) == 4 * 80_000_000
+
+
+def test_events_of_a_summary_or_of_another_capture_there_are_none(tmp_path, profile):
+    with pytest.raises(CannotAnswerError, match="open the profile itself"):
+        Profile(profile.summary).events()
+    profile.save(tmp_path / "s.json")
+    with pytest.raises(CannotAnswerError, match="is a summary, which holds no single events"):
+        marin_profile.open(tmp_path / "s.json").events()
+    leave_capture(tmp_path / "run")
+    opened = marin_profile.open(tmp_path / "run", cache=False)
+    leave_capture(tmp_path / "run", stamp="2026_01_02_09_00_00", note=context(after_seconds=3600))
+    with pytest.raises(CannotAnswerError, match=r"names another capture now, .*09_00_00"):
+        opened.events()
 
 
 # --- tables ------------------------------------------------------------------------------------

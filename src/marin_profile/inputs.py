@@ -1,4 +1,4 @@
-"""What a user names, on a command line or in Python -> a summary.
+"""What a user names, on a command line or in Python -> a summary, or the capture itself.
 
 Contract
 * A summary file is read, a profile is summarised, a W&B artifact or run is fetched first. Each
@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from marin_profile.base.errors import NotFoundError
+from marin_profile.base.errors import CannotAnswerError, NotFoundError
 from marin_profile.base.storage import is_url, open_file
 from marin_profile.schema import ProfileSummary
 
@@ -127,6 +127,26 @@ def load_input(
     return with_metadata(summary, fetched.metadata)
 
 
+def load_capture(given: Input, *, wandb: Wandb, hooks: Hooks = NO_HOOKS) -> Capture:
+    """The capture itself, whose events no summary holds. Raises what finding or fetching raises,
+    and CannotAnswerError where a summary is all that there is."""
+    if given.kind in ("artifact", "run_target"):
+        fetched = fetch_named(given, wandb, hooks)
+        if fetched.folder is None:
+            raise _only_a_summary(given)
+        given = Input("profile_dir", fetched.folder)
+    if given.kind == "summary":
+        raise _only_a_summary(given)
+    return _resolved(given, hooks)
+
+
+def _only_a_summary(given: Input) -> CannotAnswerError:
+    return CannotAnswerError(
+        f"{given.value} is a summary, which holds no single events; name the profile that it was "
+        "made of."
+    )
+
+
 def fetch_named(given: Input, wandb: Wandb, hooks: Hooks) -> Fetched:
     """Fetch an artifact or a run. Raises what `wandb.download.fetch` raises."""
     from marin_profile.wandb.download import fetch
@@ -147,14 +167,20 @@ def fetch_named(given: Input, wandb: Wandb, hooks: Hooks) -> Fetched:
     return fetched
 
 
-def _summarised(given: Input, warmup_steps: int, use_cache: bool, hooks: Hooks) -> ProfileSummary:
-    from marin_profile.cache import cache_folder, cached_summary
+def _resolved(given: Input, hooks: Hooks) -> Capture:
     from marin_profile.capture.sources import resolve, resolve_path
 
     is_folder = given.kind == "profile_dir"
     capture, notes = resolve(profile_dir=given.value) if is_folder else resolve_path(given.value)
     for line in notes:
         hooks.note(line)
+    return capture
+
+
+def _summarised(given: Input, warmup_steps: int, use_cache: bool, hooks: Hooks) -> ProfileSummary:
+    from marin_profile.cache import cache_folder, cached_summary
+
+    capture = _resolved(given, hooks)
     with hooks.working_on(capture):
         return cached_summary(
             capture,

@@ -36,6 +36,7 @@ verbs = {
     + ["--output-dir", disk / "bundle"],
     "summarize": ["summarize", "--profile-dir", inputs / "capture", "--output", disk / "out"],
     "schema": ["schema", "--output", disk / "out"],
+    "events": ["events", inputs / "capture", "--output", disk / "out.csv"],
     "redact": ["redact", inputs / "capture" / SESSION, disk / "masked"],
     "stage": ["stage", inputs / "capture", disk, "always"],
 }

@@ -71,6 +71,7 @@ CASES = {
     "track": Case(f"track {SIDES} --allow-inconclusive --output out/t.json"),
     "history": Case("history --history h.jsonl --output out/h.html"),
     "schema": Case("schema --output out/schema.json"),
+    "events": Case("events capture --output out/e.csv"),
     "redact": Case(f"redact left/run/profiler/plugins/profile/{STAMP} out/masked", is_one=False),
     "stage": Case("stage capture out always", older="stage capture out never"),
     "finish": Case("finish out", given="left", is_one=False),

@@ -13,11 +13,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from marin_profile.base.durable import write_whole
+from marin_profile.base.durable import new_file, write_whole
 from marin_profile.base.errors import (
     BrokenInputError,
     NotFoundError,
@@ -162,6 +162,53 @@ def _write_local(target: Path, content: bytes) -> None:
         target.write_bytes(content)  # a device or a pipe: there is nothing to replace
         return
     write_whole(target.parent, {target.name: content})
+
+
+@contextmanager
+def new_output(path: str) -> Iterator[Path]:
+    """An empty local file to fill, which becomes the file, or goes to the URL, when the block ends
+    without an error; parent folders are made. A device or a pipe is written to as it is."""
+    path = plain(path)
+    with ExitStack() as stack:
+        with _named_errors(path, "write"):
+            target = stack.enter_context(_remote_output(path) if is_url(path) else _output(path))
+        yield target
+        with _named_errors(path, "write"):
+            stack.close()
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """What the disk refuses while the block fills a file for this path is said of the path."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {_cause(error)}.") from error
+
+
+@contextmanager
+def _output(path: str) -> Iterator[Path]:
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder; name a file to write.")
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    with new_file(target) as partial:
+        yield partial
+
+
+@contextmanager
+def _remote_output(url: str) -> Iterator[Path]:
+    import tempfile
+
+    system, inner = _file_system(url)
+    with tempfile.TemporaryDirectory(prefix="marin-profile-") as folder:
+        target = Path(folder, base_name(url))
+        yield target
+        if parent := inner.rstrip("/").rpartition("/")[0]:
+            system.makedirs(parent, exist_ok=True)
+        system.put_file(str(target), inner)
 
 
 def delete_file(path: str) -> None:

@@ -36,6 +36,8 @@ VERBS = {
     "finish": "Finish what a training left of its captures.",
     "doctor": "Say what to change before the next capture.",
     "captures": "List the captures below a folder.",
+    "events": "Write every device event into a table for SQL: Parquet, CSV or JSON lines.",
+    "trace": "Open a capture in Perfetto, at a step or an op.",
     "schema": "Print the JSON Schema of a summary.",
     "mcp": "Serve captures to agents (Model Context Protocol).",
     "skill": "Print how an agent makes a training faster with this.",

@@ -13,7 +13,7 @@ from marin_profile.base.startup import ready_to_read
 from marin_profile.capture.sources import Capture
 from marin_profile.cli import progress
 from marin_profile.cli.options import note
-from marin_profile.inputs import Hooks, Input, Wandb, load_input, named
+from marin_profile.inputs import Hooks, Input, Wandb, load_capture, load_input, named
 from marin_profile.schema import ProfileSummary
 
 
@@ -46,6 +46,11 @@ def two_sides(
         )
     one_side, other = ([load(Input("summary", path)) for path in side] for side in (before, after))
     return one_side, other
+
+
+def capture_named(word: str) -> Capture:
+    """The capture that a word names. Raises what `load_capture` raises."""
+    return load_capture(named(word), wandb=Wandb(), hooks=TERMINAL)
 
 
 def load(

@@ -1,6 +1,7 @@
 """What the verbs share: their class, common options, and the output of results and notes.
 
-Contract: every result goes through `emit`, and everything on stderr but errors through `note`.
+Contract: every result goes through `emit`, or where it is written as it is made its path through
+`print_path`, and everything on stderr but errors through `note`.
 """
 
 from __future__ import annotations
@@ -101,6 +102,11 @@ def emit(text: str, output: str | None) -> None:
     from marin_profile.base.storage import write_file
 
     write_file(output, text.encode())
+    print_path(output)
+
+
+def print_path(output: str) -> None:
+    """Of a result that was written."""
     click.echo(visible(output, None) if sys.stdout.isatty() else output)
 
 

@@ -196,8 +196,9 @@ class Timeline:
     `allocations` tell what allocators held, in no order.
     `profile_start_ns` and `profile_stop_ns` are epoch nanoseconds where
     the file tells them; `origin` is when the first event began, as (epoch nanoseconds,
-    picoseconds). `dropped` counts events left out, by reason; `notes` are warnings for people, one
-    sentence each, `doubts` those of them that come first: the numbers may be wrong.
+    picoseconds), `first_ts` the same by the clock of a trace JSON, in picoseconds. `dropped` counts
+    events left out, by reason; `notes` are warnings for people, one sentence each, `doubts` those
+    of them that come first: the numbers may be wrong.
     `truncated`: some of the profile is not in the file, or cannot be read.
     `ends_early`: the file has none of the planes that a profiler writes behind those of devices.
     """
@@ -229,6 +230,7 @@ class Timeline:
     profile_start_ns: int | None = None
     profile_stop_ns: int | None = None
     origin: tuple[int, int] | None = None
+    first_ts: int | None = None
     dropped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()

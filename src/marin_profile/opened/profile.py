@@ -14,11 +14,11 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from marin_profile.base.errors import UsageError
+from marin_profile.base.errors import CannotAnswerError, UsageError
 from marin_profile.base.storage import write_file
 from marin_profile.base.text import visible
 from marin_profile.comparison import Comparison, compare
-from marin_profile.inputs import Hooks, Wandb, load_input, named
+from marin_profile.inputs import Hooks, Wandb, load_capture, load_input, named
 from marin_profile.opened.names import Suggesting
 from marin_profile.opened.notebook import as_html, as_markdown
 from marin_profile.opened.table import R, Table
@@ -99,6 +99,24 @@ class Profile(Suggesting):
                 f"{type(other).__name__}."
             )
         return compare(self.summary, other.summary if isinstance(other, Profile) else other)
+
+    def events(self) -> Any:
+        """Every device event, as a pyarrow.Table: a row is what a row of `marin-profile events` is.
+
+        Raises MissingPackageError; CannotAnswerError where no profile was opened, or another one is
+        there now."""
+        if not self.name:
+            raise CannotAnswerError("A summary holds no single events; open the profile itself.")
+        from marin_profile.export.arrow import events_table, require_pyarrow
+
+        require_pyarrow()
+        capture = load_capture(named(self.name), wandb=Wandb())
+        if capture.source_path != self.summary.source_path:
+            raise CannotAnswerError(
+                f"{visible(self.name)} names another capture now, {capture.source_path}; open it "
+                "again, or name the capture's own folder."
+            )
+        return events_table(capture, lambda _: None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the summary to a file or an fsspec URL."""

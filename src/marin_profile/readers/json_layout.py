@@ -85,15 +85,18 @@ class Columns:
         )
         return tuple(Plane(events.processes.get(pid, ""), pid) for pid in pids), lines
 
-    def take_starts(self) -> Int64s:
-        """Picoseconds from the earliest event; gives up the columns that they come from."""
+    def take_starts(self) -> tuple[Int64s, int]:
+        """Picoseconds from the earliest event, and when the file says that this began; gives up the
+        columns that they come from."""
         start = self._whole_us
-        start -= start.min()
+        whole = int(start.min())
+        start -= whole
         start *= PS_PER_US
         start += self._fraction_ps
-        start -= start.min()
+        rest = int(start.min())
+        start -= rest
         del self._whole_us, self._fraction_ps
-        return start
+        return start, whole * PS_PER_US + rest
 
     def _select(self, order: Int64s) -> None:
         """Keep the rows `order`, in that order."""

@@ -366,6 +366,7 @@ def _without(timeline: Timeline, drop: Bools) -> Timeline:
         consumed=flow(timeline.consumed),
         allocations=tuple(replace(one, start=one.start - moved) for one in timeline.allocations),
         origin=origin,
+        first_ts=None if timeline.first_ts is None else timeline.first_ts + moved,
     )
 
 

@@ -243,7 +243,7 @@ def _timeline(events: Events, notes: list[str], *, lost: bool) -> Timeline:
     planes, lines = columns.lay_out(events)
     host = np.array([planes[line.plane].name.startswith("/host:") for line in lines])
     ops = distinct_ops(without_host_args(events.ops, columns, host), columns.op)
-    start = columns.take_starts()
+    start, first_ts = columns.take_starts()
     cap = _reached_cap(events, lines, start, columns.duration)
     if cap:
         until = _complete_until(lines, start, columns.duration)
@@ -271,6 +271,7 @@ def _timeline(events: Events, notes: list[str], *, lost: bool) -> Timeline:
         correlation_id=ids["correlation_id"],
         step_num=ids["step_num"],
         device_ordinal=ids["device_ordinal"],
+        first_ts=first_ts,
         dropped=dropped,
         notes=tuple(notes),
         truncated=lost or cap > 0,
