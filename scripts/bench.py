@@ -5,6 +5,7 @@ Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer
        python scripts/bench.py sequential [--runs 100000] [--seed 1]
        python scripts/bench.py callback [--captures 4] [--end]
        python scripts/bench.py step
+       python scripts/bench.py page [--rows 5000] [--devices 1000]
        python scripts/bench.py soak [--captures 1000] [--ingest-in {subprocess,thread,off}]
        python scripts/bench.py repeats [--only {same,changed}] [--pairs 20] [--size 4] [--keep DIR]
 
@@ -32,6 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bench_callback
+import bench_page
 import bench_repeats
 import bench_sequential
 import bench_soak
@@ -82,6 +84,9 @@ def main() -> None:
     step = verbs.add_parser("step", help="what a step outside all windows costs")
     bench_step.add_arguments(step)
     step.set_defaults(run=bench_step.bench_step)
+    page = verbs.add_parser("page", help="how fast pages with many rows are")
+    bench_page.add_arguments(page)
+    page.set_defaults(run=bench_page.bench_page)
     soak = verbs.add_parser("soak", help="whether anything grows over many captures")
     bench_soak.add_arguments(soak)
     soak.set_defaults(run=bench_soak.bench_soak)

@@ -1,4 +1,4 @@
-"""What the terminal, the page and the JSON show; the verb."""
+"""What the document and the JSON show; the verb."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import pytest
 
 from builders_summary import build_summary
 from marin_profile.cli import run
+from marin_profile.documents import html, markdown, terminal
+from marin_profile.documents.model import Series
 from marin_profile.history import History, HistoryRecord, append, record_of
+from marin_profile.history.document import MOST_POINTS, history_document
 from marin_profile.history.figures import history_figures
-from marin_profile.history.findings import findings_of
-from marin_profile.history.page import render_page
-from marin_profile.history.terminal import plot, render_text
+from marin_profile.history.findings import Findings, findings_of
 from marin_profile.schema import canonical_json
 
 LABEL = "<script>alert('x')</script> & \x1b[31m"
-SHOWN = "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp; \\x1b[31m"
+SHOWN = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; \\x1b[31m"
 
 
 def record(number: int, median: float) -> HistoryRecord:
@@ -47,10 +48,12 @@ TO_SEE_THE_CAUSE = (
 )
 
 
+def text_of(found: Findings, tail: int = 20) -> str:
+    return terminal.render(history_document(found, tail=tail))
+
+
 class Checker(HTMLParser):
     """Fails on a tag that is closed out of turn; gathers tags, attributes and text."""
-
-    EMPTY = ("meta", "line", "polyline", "circle")
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +65,7 @@ class Checker(HTMLParser):
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self.tags.append(tag)
         self.values += [f"{name}={value}" for name, value in attrs]
-        if tag not in ("meta",):
+        if tag not in ("meta", "td", "tr") or self.open[-1] == "thead":
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: Any) -> None:
@@ -77,18 +80,19 @@ class Checker(HTMLParser):
 
 
 def test_the_page_is_well_formed_and_fetches_nothing() -> None:
-    page = render_page(FOUND, tail=4)
+    page = html.render(history_document(FOUND, tail=4))
     checker = Checker()
     checker.feed(page)
     checker.close()
     assert checker.open == []
-    assert {"script", "link", "img", "iframe"}.isdisjoint(checker.tags)
-    assert not [value for value in checker.values if value.startswith(("src=", "href=", "on"))]
+    assert {"link", "img", "iframe"}.isdisjoint(checker.tags)
+    assert not [value for value in checker.values if value.startswith(("src=", "on"))]
     assert "url(" not in page
     assert SHOWN in page
     assert "line 3 is &lt;torn&gt;" in page
     assert checker.tags.count("circle") == 10
-    assert checker.tags.count("tr") == 1 + 4
+    # The captures, and the figures of the series.
+    assert checker.tags.count("tr") == 1 + 4 + 1 + 10
     assert "6 earlier captures not listed." in checker.text
     assert "prefers-color-scheme: dark" in page
     assert "first bad record: run7, git bbbbbbbbbbbb, trace 000000000006" in checker.text
@@ -97,17 +101,27 @@ def test_the_page_is_well_formed_and_fetches_nothing() -> None:
 def test_an_empty_history_and_one_without_points() -> None:
     for history in (History(), History((HistoryRecord(),))):
         found = findings_of(history)
-        Checker().feed(render_page(found))
-        assert render_text(found).startswith(f"{len(history.records)} record")
+        Checker().feed(html.render(history_document(found)))
+        assert text_of(found).startswith(f"{len(history.records)} record")
         assert history_figures(found)["num_records"] == len(history.records)
 
 
 def test_the_text() -> None:
-    lines = render_text(FOUND, tail=2).splitlines()
-    assert lines[:2] == ["10 records of 1 configuration", ""]
-    assert lines[2].startswith("TPU v6 Lite, 2 devices, 1 host, label <script>")
-    assert "\\x1b[31m" in lines[2]
-    assert lines[3:] == [
+    lines = text_of(FOUND, tail=2).splitlines()
+    slower = (
+        "6.0 % slower from 2026-01-07T00:00:00 on: 1.00 ms -> 1.06 ms, p < 1e-6; first bad record: "
+        f"run7, git {'b' * 12}, trace 000000000006"
+    )
+    title = lines[4]
+    assert title.startswith("TPU v6 Lite, 2 devices, 1 host, label <script>")
+    assert "\\x1b[31m" in title
+    assert lines[:4] == [
+        "10 records of 1 configuration",
+        f"- {title}: the typical step is slower: {slower}.",
+        "- Not read: line 3 is <torn>",
+        "",
+    ]
+    assert lines[5:] == [
         "  10 records: 1 fail, 9 pass",
         "  median step period; steps: annotation train",
         # Since the change 1060, 1061, 1060, 1061: slope (1.5 - 0.5) / 5 us; residuals -0.2, 0.6,
@@ -118,21 +132,47 @@ def test_the_text() -> None:
         # squares 6 x 0.25 us^2 and 2/3 us^2 over 5 + 2.
         "  noise floor 0.05 % (sd of 9 repeats of 2 commits)",
         "  ▁▁▁▁▁▁|████  1.00 ms .. 1.06 ms",
-        "  change: 6.0 % slower from 2026-01-07T00:00:00 on: 1.00 ms -> 1.06 ms, p < 1e-6; "
-        f"first bad record: run7, git {'b' * 12}, trace 000000000006",
+        f"  - change: {slower}",
         f"    {TO_SEE_THE_CAUSE}",
-        "     2026-01-09T00:00:00      1.06 ms  p90     1.06 ms  pass  run7, git bbbbbbbbbbbb, "
-        "trace 000000000008",
-        "     2026-01-10T00:00:00      1.06 ms  p90     1.06 ms  pass  run7, git bbbbbbbbbbbb, "
-        "trace 000000000009",
-        "  (8 earlier captures not listed)",
+        "  time                  median      p90  verdict  "
+        "capture                                     change",
+        "  2026-01-09T00:00:00  1.06 ms  1.06 ms  pass     "
+        "run7, git bbbbbbbbbbbb, trace 000000000008",
+        "  2026-01-10T00:00:00  1.06 ms  1.06 ms  pass     "
+        "run7, git bbbbbbbbbbbb, trace 000000000009",
+        "  8 earlier captures not listed.",
     ]
 
 
-def test_the_plot() -> None:
-    assert plot([1000.0, 1700.0, 1100.0], {1}) == "▁|█▂  1.00 ms .. 1.70 ms"
-    assert plot([5.0, 5.0], set()) == "▁▁  5.00 us .. 5.00 us"
-    assert plot([9000.0, *[1.0] * 79, 8.0], {80}).startswith("▁" * 79 + "|█  1.00 us .. 8.00 us")
+def test_the_series():
+    """Of ten captures the seventh failed and is the first of a new level."""
+    [section] = history_document(FOUND).sections
+    [series] = [block for block in section.blocks if isinstance(block, Series)]
+    assert [value for _, value, _ in series.points] == [
+        *[1000.0, 1001.0] * 3,
+        *[1060.0, 1061.0] * 2,
+    ]
+    assert series.marked == {6}
+    [(at, short, _)] = series.changes
+    assert (at, short) == (6, "+6.0 %")
+    assert [(one.first, one.end, round(one.value)) for one in series.levels] == [
+        (0, 6, 1000),
+        (6, 10, 1060),
+    ]
+    assert series.notes[6] == f"fail, run7, git {'b' * 12}, trace 000000000006"
+
+
+def test_a_long_history_shows_its_end():
+    records = tuple(record(0, 1000.0) for _ in range(MOST_POINTS + 5))
+    times = (f"2026-01-01T00:00:00.{at:06}Z" for at in range(len(records)))
+    days = tuple(
+        one.model_copy(update={"time": time, "trace_sha256": time})
+        for one, time in zip(records, times, strict=True)
+    )
+    [section] = history_document(findings_of(History(days, ()))).sections
+    [series] = [block for block in section.blocks if isinstance(block, Series)]
+    assert len(series.points) == MOST_POINTS
+    assert f", the last of {MOST_POINTS + 5:,}," in series.title
 
 
 def test_the_figures() -> None:
@@ -157,8 +197,8 @@ def test_same_history_same_bytes() -> None:
     again = History(
         tuple(HistoryRecord.model_validate(one.model_dump()) for one in SHIFTED.records)
     )
-    for render in (render_page, render_text):
-        assert render(findings_of(History(SHIFTED.records))) == render(findings_of(again))
+    one, two = (findings_of(history) for history in (History(SHIFTED.records), again))
+    assert history_document(one) == history_document(two)
 
 
 @pytest.fixture
@@ -178,12 +218,13 @@ def test_the_verb(call: Callable[..., tuple[int, str, str]], tmp_path: Path) -> 
     torn = f"{target}, line 11 (the last; its writer was stopped)"
     problem = f"{torn} is left out: it is torn or damaged, not JSON (line 1, column 2)."
     history = findings_of(History(SHIFTED.records, (problem,)))
-    expected = (0, render_text(history, tail=3), f"note: {problem}\n")
+    expected = (0, text_of(history, tail=3), f"note: {problem}\n")
     assert call("history", "--history", target, "--tail", "3") == expected
     for name, text in (
         ("x.json", canonical_json(history_figures(history))),
-        ("x.HTML", render_page(history)),
-        ("x.txt", render_text(history)),
+        ("x.HTML", html.render(history_document(history))),
+        ("x.md", markdown.render(history_document(history))),
+        ("x.txt", text_of(history)),
     ):
         output = tmp_path / name
         assert call("history", "--history", target, "--output", output)[:2] == (0, f"{output}\n")

@@ -5,7 +5,15 @@ from __future__ import annotations
 import click
 
 from marin_profile.cli.inputs import two_sides
-from marin_profile.cli.options import Verb, cache_option, emit, note, output_option, top_k_option
+from marin_profile.cli.options import (
+    Verb,
+    cache_option,
+    emit,
+    is_page,
+    note,
+    output_option,
+    top_k_option,
+)
 
 OBJECTED = 1
 
@@ -28,10 +36,9 @@ OBJECTED = 1
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(["json", "md"]),
-    default="json",
-    show_default=True,
-    help="json, or md: Markdown.",
+    type=click.Choice(["json", "md", "html"]),
+    help="md: Markdown; html: one page that works offline. Default: html if the output is so "
+    "named, else json.",
 )
 @output_option
 @cache_option
@@ -43,7 +50,7 @@ def command(
     after: tuple[str, ...],
     strict_provenance: bool,
     top_k: int,
-    output_format: str,
+    output_format: str | None,
     output: str | None,
     use_cache: bool,
 ) -> None:
@@ -53,10 +60,16 @@ def command(
     from marin_profile.comparison import compare
 
     found = compare(one, two, top_k=top_k)
+    if output_format is None:
+        output_format = "html" if is_page(output) else "json"
     if output_format == "md":
         from marin_profile.reports.comparison import render_comparison
 
         emit(render_comparison(found), output)
+    elif output_format == "html":
+        from marin_profile.reports.comparison import render_comparison_html
+
+        emit(render_comparison_html(found), output)
     else:
         emit(found.to_json(), output)
     state = found.comparability

@@ -8,7 +8,7 @@ import click
 
 from marin_profile.base.errors import UsageError
 from marin_profile.cli.judging import commit_option, note_appended, now
-from marin_profile.cli.options import Verb, emit, note, output_option
+from marin_profile.cli.options import Verb, emit, is_page, note, output_option
 
 if TYPE_CHECKING:
     from marin_profile.history.findings import Findings
@@ -73,8 +73,8 @@ def command(
 ) -> None:
     """Summarize a history: counts, trend, noise floor and changes of level by configuration.
 
-    Text for the terminal; with --output F.json figures, with F.html a page. Exit code 1: what
-    --fail-on-change or --fail-on-drift objects to.
+    Text for the terminal; with --output F.json figures, with F.html a page that works offline, with
+    F.md Markdown. Exit code 1: what --fail-on-change or --fail-on-drift objects to.
     """
     if target is None:
         raise UsageError("Name the history with --history.")
@@ -91,7 +91,7 @@ def command(
     for problem in history.problems:
         note(problem)
     found = findings_of(history, baseline=baseline, summaries=summary_store(target, summaries))
-    emit(_rendered(found, tail, (output or "").lower()), output)
+    emit(_rendered(found, tail, output), output)
     said = objections(found, on_change=fail_on_change, on_drift=fail_on_drift)
     for line in said:
         note(line)
@@ -111,16 +111,20 @@ def _add(
     note_appended(target, count, len(loaded))
 
 
-def _rendered(found: Findings, tail: int, output: str) -> str:
-    if output.endswith(".json"):
+def _rendered(found: Findings, tail: int, output: str | None) -> str:
+    name = (output or "").lower()
+    if name.endswith(".json"):
         from marin_profile.history.figures import history_figures
         from marin_profile.schema import canonical_json
 
         return canonical_json(history_figures(found, tail=tail))
-    if output.endswith((".html", ".htm")):
-        from marin_profile.history.page import render_page
+    from marin_profile.history.document import history_document
 
-        return render_page(found, tail=tail)
-    from marin_profile.history.terminal import render_text
-
-    return render_text(found, tail=tail)
+    document = history_document(found, tail=tail)
+    if is_page(output):
+        from marin_profile.documents.html import render
+    elif name.endswith(".md"):
+        from marin_profile.documents.markdown import render
+    else:
+        from marin_profile.documents.terminal import render
+    return render(document)

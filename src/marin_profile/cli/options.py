@@ -93,6 +93,11 @@ def warmup_option(text: str) -> Any:
     )
 
 
+def is_page(output: str | None) -> bool:
+    """Whether the output is named as an HTML page."""
+    return (output or "").lower().endswith((".html", ".htm"))
+
+
 def emit(text: str, output: str | None) -> None:
     """Write a result to a file, whose path is printed, or to stdout. A terminal gets no character
     that cannot be seen; files and pipes get the text as it is."""

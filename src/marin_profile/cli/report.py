@@ -10,6 +10,7 @@ from marin_profile.cli.options import (
     Verb,
     cache_option,
     emit,
+    is_page,
     output_option,
     summary_option,
     top_k_option,
@@ -41,7 +42,7 @@ def command(
     """Render a summary, or a profile's, for people to read; the first line shows where the step
     time goes."""
     if report_format is None:
-        report_format = "html" if (output or "").endswith((".html", ".htm")) else "md"
+        report_format = "html" if is_page(output) else "md"
     if report_format not in REPORT_FORMATS:
         raise UsageError(
             f"The report format {report_format!r} is not available; use one of "

@@ -3,38 +3,34 @@
 Contract
 * One file that works offline: nothing is loaded, and its policy lets nothing be loaded. Its own
   style and script run by their hashes; no other script, no inline style or handler does.
-* All text is escaped (Jinja2's autoescape). Without the script all rows and figures are there.
-* A cell that reads as a number with a unit sorts as one.
+* All text is escaped (Jinja2's autoescape). Without the script all rows and figures are there;
+  with it, marks of charts are reached by the keyboard, and tell their values.
+* Rows are many: what a column has in common is said once, and end tags that HTML leaves out are.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from marin_profile.documents.charts import drawn
+from marin_profile.documents.charts import drawn, figures
 from marin_profile.documents.model import (
-    Bars,
     Bullets,
+    Chart,
     Document,
     Paragraph,
     Section,
-    Series,
+    Switch,
     Table,
 )
 from marin_profile.documents.text import runs, unmarked
 
 _PAGE = Path(__file__).parent / "page"
-_NUMBER = re.compile(
-    r"^(?:at least |\+)?(-?[\d,]+(?:\.\d+)?)(?: (ps|ns|us|ms|s|B|kB|MB|GB|%|\w+/s))?$"
-)
-_SCALES = {"ps": 1e-6, "ns": 1e-3, "ms": 1e3, "s": 1e6, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
 def render(document: Document) -> str:
@@ -59,11 +55,12 @@ def _file(name: str) -> str:
 @cache
 def _environment() -> Environment:
     made = Environment(loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined)
-    made.filters.update(rich=_rich, bare=unmarked, key=_sort_key, drawn=drawn)
-    kinds = (Paragraph, Bullets, Table, Bars, Series, Section)
+    made.filters.update(rich=_rich, bare=unmarked, drawn=drawn, figures=figures)
+    kinds = (Paragraph, Bullets, Table, Switch, Section)
     made.tests.update(
         {kind.__name__.lower(): lambda one, kind=kind: isinstance(one, kind) for kind in kinds}
     )
+    made.tests["chart"] = lambda one: isinstance(one, Chart)
     return made
 
 
@@ -80,12 +77,3 @@ def _rich(text: str) -> Markup:
             shown = Markup("<code>{}</code>").format(run.text)
         made += Markup("<strong>{}</strong>").format(shown) if run.is_strong else shown
     return made
-
-
-def _sort_key(cell: str) -> Markup:
-    """The attribute by which the cell sorts, "" for text."""
-    found = _NUMBER.match(unmarked(cell))
-    if not found:
-        return Markup()
-    value = float(found[1].replace(",", "")) * _SCALES.get(found[2] or "", 1.0)
-    return Markup(' data-v="{}"').format(f"{value:.9g}")

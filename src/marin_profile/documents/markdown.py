@@ -1,7 +1,7 @@
 """A document as Markdown.
 
 Contract: any text is safe anywhere: no name can end a table cell, open a code span or start a tag.
-One blank line stands between blocks.
+One blank line stands between blocks. Charts are left out.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from marin_profile.documents.model import (
-    Bars,
     Block,
     Bullets,
     Document,
     Paragraph,
     Section,
-    Series,
     Table,
 )
 from marin_profile.documents.text import INDENT, runs
@@ -49,8 +47,6 @@ def _block(block: Block, depth: int) -> Iterator[str]:
             )
         case Table():
             yield "\n".join(_table(block))
-        case Bars() | Series():
-            return
         case Section(title, blocks):
             yield f"{'#' * depth} {inline(title)}"
             for inner in blocks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from marin_profile.base.text import plural
+from marin_profile.base.text import plural, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +33,104 @@ class Table:
         return self.align[column : column + 1] == "l"
 
 
+# Charts are drawn where there is room for them. A view in plain text leaves them out: what it shows
+# beside them says the same. The exception is a series, which a terminal has a line for.
+
+
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A chart: of each row, (label, shares), the parts that make it up, one behind the other. Plain
-    text leaves it out: a table holds its figures."""
+    """Of each row, (label, shares), the parts that make it up, one behind the other. `texts`: what
+    to say of each part, where that is not its share in per cent. `of`: what a row is."""
 
     title: str
     parts: tuple[str, ...]
     rows: tuple[tuple[str, tuple[float, ...]], ...]
+    texts: tuple[tuple[str, ...], ...] = ()
+    of: str = "device"
+
+    def text(self, row: int, part: int) -> str:
+        return self.texts[row][part] if self.texts else share(self.rows[row][1][part])
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value that holds from the first point to the one before `end`."""
+
+    first: int
+    end: int
+    value: float
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A chart of values in order: (label, value, the value as text). Left out like Bars."""
+    """Values in order: (label, value, the value as text); `of` names labels and values. Bars from
+    zero, or, with `from_zero` false, a line between the least and the largest value. `marked`: the
+    points that stand out; `notes`: what else to say of each; `changes`: (the first point after it,
+    in short, in full)."""
 
     title: str
     points: tuple[tuple[str, float, str], ...]
+    of: tuple[str, str] = ("step", "period")
+    from_zero: bool = True
+    marked: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+    changes: tuple[tuple[int, str, str], ...] = ()
+    levels: tuple[Level, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`start` and `width` are shares of the whole; `depth` from 0; `text` says it in full."""
+
+    name: str
+    depth: int
+    start: float
+    width: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Icicle:
+    """Parts below the whole that they are parts of. A table beside it holds the figures."""
+
+    title: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """Changes, (label, change, the change as text), each from where the one before it ended; and
+    `total`, which they sum to."""
+
+    title: str
+    rows: tuple[tuple[str, float, str], ...]
+    total: tuple[str, float, str]
+    of: tuple[str, str] = ("part", "change")
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Of each point, (label, intensity, rate, share of the whole, in full), how far it is from the
+    roof: `peak` above the intensity `ridge`, in proportion to the intensity below it. `of` names
+    labels, intensities and rates."""
+
+    title: str
+    points: tuple[tuple[str, float, float, float, str], ...]
+    peak: float
+    ridge: float
+    of: tuple[str, str, str] = ("op", "FLOP/byte", "TFLOP/s")
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One of several views of `title`, (name, chart), at a time: the reader's choice."""
+
+    title: str
+    views: tuple[tuple[str, Icicle], ...]
+
+
+Chart = Bars | Series | Icicle | Waterfall | Roofline | Switch
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +139,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-Block = Paragraph | Bullets | Table | Bars | Series | Section
+Block = Paragraph | Bullets | Table | Chart | Section
 
 
 @dataclass(frozen=True, slots=True)

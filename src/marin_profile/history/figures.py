@@ -1,6 +1,6 @@
 """A history's figures as one JSON document.
 
-Contract: `history_figures` holds every number that the terminal and the page show. Step times are
+Contract: `history_figures` holds every number that the text and the page show. Step times are
 microseconds; shifts, slopes, drifts and noise are natural logs (0.05 is about 5 %); six decimals,
 so that a p below 5e-7 reads 0. A group's own figures are those of the typical step; `mean` holds
 the same of the mean step (where "median" is that of the captures' means), or null.

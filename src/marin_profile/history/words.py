@@ -1,4 +1,4 @@
-"""Words for groups, records and changes that the terminal and the page share.
+"""Words for groups, records and changes.
 
 Contract: plain text; names come out visible and cut, nothing is markup.
 """
@@ -116,6 +116,11 @@ def change(one: Trend, point: ChangePoint) -> str:
 def _change(point: ChangePoint) -> str:
     how = "slower" if point.ratio > 1 else "faster"
     return f"{100 * abs(point.ratio - 1):.1f} % {how}"
+
+
+def ratio(point: ChangePoint) -> str:
+    """A change of level in short."""
+    return f"{100 * (point.ratio - 1):+.1f} %"
 
 
 def cause(one: Trend, point: ChangePoint, found: Cause) -> str:

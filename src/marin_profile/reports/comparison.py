@@ -1,4 +1,4 @@
-"""A comparison as Markdown: the answer first, then what it rests on.
+"""A comparison, to read: the answer first, then what it rests on.
 
 Contract: deterministic; every number is the comparison's own. What a side does not have is "not
 present", never 0; lists say how many rows are left out. Rows that are not told from noise are one
@@ -31,6 +31,7 @@ from marin_profile.documents.model import (
     Document,
     Paragraph,
     Table,
+    Waterfall,
     bullets,
     left_out,
     sections,
@@ -50,8 +51,15 @@ DURATIONS = ["before", "after", "change"]
 
 
 def render_comparison(comparison: Comparison) -> str:
-    """The whole report."""
+    """The whole report as Markdown."""
     return markdown.render(comparison_report(comparison))
+
+
+def render_comparison_html(comparison: Comparison) -> str:
+    """The same as one page that works offline."""
+    from marin_profile.documents import html
+
+    return html.render(comparison_report(comparison))
 
 
 def comparison_report(comparison: Comparison) -> Document:
@@ -181,7 +189,8 @@ def _certainty(comparison: Comparison) -> list[Block]:
 
 
 def largest_parts(comparison: Comparison) -> list[Block]:
-    """The device time, regions and ops that account for most of the change, a paragraph each."""
+    """The device time, regions and ops that account for most of the change, a paragraph each,
+    and how device time makes it."""
     attribution = comparison.attribution
     if comparison.comparability.same_capture or attribution is None or comparison.target is None:
         return []
@@ -196,7 +205,7 @@ def largest_parts(comparison: Comparison) -> list[Block]:
             blocks.append(Paragraph(f"{title}: {named}."))
         elif split.noise_rows and split.noise and split.noise.delta:
             blocks.append(Paragraph(f"{title}: nothing is told from noise."))
-    return blocks
+    return [*blocks, *_waterfall(comparison, attribution.ledger)]
 
 
 def _leading(split: Split) -> list[SplitRow]:
@@ -341,10 +350,21 @@ def _split(comparison: Comparison, name: str, header: str) -> list[Block]:
     renames = comparison.attribution.renames if name == "headline" else []
     return [
         Paragraph(note),
+        *(_waterfall(comparison, split) if name != "ledger" else []),  # that one stands first
         _table(headers, rows, shown, aligned),
         *_left_out(split),
         *([Paragraph(_renames(comparison))] if renames else []),
     ]
+
+
+def _waterfall(comparison: Comparison, split: Split) -> list[Block]:
+    """How the rows make the change; nothing where one alone does."""
+    told = [(_name(row), row.delta, signed(row.delta)) for row in _shown(split) if row.delta]
+    target = comparison.target
+    if len(told) < 2 or target is None or target.delta is None:
+        return []
+    sums = (f"change of {a_unit(comparison)}", target.delta, signed(target.delta))
+    return [Waterfall(f"What makes the change of {a_unit(comparison)}", tuple(told), sums)]
 
 
 _GROSS = ("headline", "regions")
@@ -459,6 +479,7 @@ def _ops(comparison: Comparison) -> list[Block]:
     ]
     return [
         Paragraph(_sums(comparison)),
+        *_waterfall(comparison, split),
         _table(headers, rows, shown, "llll"),
         *_left_out(split),
         *([Paragraph(f"All ops: {', '.join(parts)}.")] if parts else []),

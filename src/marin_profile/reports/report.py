@@ -30,6 +30,7 @@ from marin_profile.queries.next_steps import CUT
 from marin_profile.reports.charts import ledger_bar
 from marin_profile.reports.first import ceiling, first_advice
 from marin_profile.reports.headline import headline
+from marin_profile.reports.report_charts import roofline_chart
 from marin_profile.reports.report_host import host_activity
 from marin_profile.reports.report_lists import (
     collectives,
@@ -64,14 +65,21 @@ ROOFLINE_ROWS = 5  # of a kind: regions and families have tables of their own
 Build = Callable[[ProfileSummary, int], list[Block]]
 
 
-MOST_ROWS = 5000
+MOST_ROWS, FEWEST_ROWS = 5000, 50
+MOST_BYTES = 1_500_000
 
 
-def render_html(summary: ProfileSummary, *, top_k: int = MOST_ROWS) -> str:
-    """The report as one page that works offline; its tables are paged, so lists are long."""
+def render_html(summary: ProfileSummary, *, top_k: int | None = None) -> str:
+    """The report as one page that works offline. Its tables are paged, so lists are long: without
+    `top_k` as long as the page then stays within MOST_BYTES."""
     from marin_profile.documents import html
 
-    return html.render(report(summary, top_k=top_k))
+    rows = top_k or MOST_ROWS
+    while True:
+        page = html.render(report(summary, top_k=rows))
+        if top_k is not None or rows <= FEWEST_ROWS or len(page.encode()) <= MOST_BYTES:
+            return page
+        rows //= 2
 
 
 def render_markdown(summary: ProfileSummary, *, top_k: int = 10) -> str:
@@ -258,7 +266,11 @@ def _roofline(summary: ProfileSummary, top_k: int) -> list[Block]:
         if values:
             listed = (f"{plain(name)} {values[name]}" for name in sorted(values))
             known.append((title, "; ".join(listed)))
-    return [*facts(known), *roofline_rows(summary, min(top_k, ROOFLINE_ROWS))]
+    return [
+        *facts(known),
+        *roofline_chart(summary),
+        *roofline_rows(summary, min(top_k, ROOFLINE_ROWS)),
+    ]
 
 
 def _bound(name: str | None) -> str:

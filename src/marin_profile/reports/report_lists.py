@@ -26,6 +26,7 @@ from marin_profile.queries.stragglers import (
 from marin_profile.queries.top_ops import by_time, hot_op_row
 from marin_profile.queries.transfers import transfer_rows
 from marin_profile.reports.headline import window_name
+from marin_profile.reports.report_charts import region_icicle
 from marin_profile.schema import ProfileSummary
 
 DEEPEST_REGION = 4
@@ -50,6 +51,7 @@ def regions(summary: ProfileSummary, top_k: int) -> list[Block]:
     headers = ["region", "inclusive", "share", "exclusive", "by pass"]
     return [
         *_basis(summary, "hierarchical_regions"),
+        *region_icicle(summary),
         table(headers, cells, "lrrrl"),
         *left_out(len(rows), len(shown), "region"),
         *_repeated(summary, top_k),

@@ -6,6 +6,7 @@ from marin_profile.base.text import share, size
 from marin_profile.documents.model import Block, Paragraph, left_out, table
 from marin_profile.documents.text import code, plain
 from marin_profile.facts.memory import fullest
+from marin_profile.reports.report_charts import memory_bars
 from marin_profile.schema import MemoryBuffer, ProfileSummary, ProgramMemory
 
 MOST_PROGRAMS = 4
@@ -68,6 +69,7 @@ def _planned(summary: ProfileSummary, top_k: int) -> list[Block]:
         Paragraph("By XLA's plan, on each device; not what an allocator gave."),
         table(headers, [_program(row) for row in shown], "ll"),
         *left_out(len(summary.memory), len(shown), *LEFT_OUT),
+        *memory_bars(first),
         Paragraph(
             f"At the peak of {_name(first)} in {plain(first.space)}, by scope: "
             f"{_scopes(first)}.{padding}"

@@ -1,5 +1,6 @@
 "use strict";
-// Tables sort by a click on a header; long ones are paged, searched and copied over all rows.
+// Tables sort by a click on a header; long ones are paged, searched and copied over all rows. Marks
+// of charts tell their values under the pointer and under the keyboard; views of a chart take turns.
 (() => {
   const PAGE = 50, LONG = 12;
   const element = (tag, text) => {
@@ -7,13 +8,30 @@
     if (text !== undefined) made.textContent = text;
     return made;
   };
+  const button = (text) => {
+    const made = element("button", text);
+    made.type = "button";
+    return made;
+  };
+  // A cell that reads as a number with a unit sorts as one, times in us.
+  const NUMBER = /^(?:at least |\+)?(-?[\d,]+(?:\.\d+)?)(?: (ps|ns|us|ms|s|B|kB|MB|GB|%|\w+\/s))?$/;
+  const SCALES = { ps: 1e-6, ns: 1e-3, ms: 1e3, s: 1e6, kB: 1e3, MB: 1e6, GB: 1e9 };
+  const key = (text) => {
+    const found = NUMBER.exec(text);
+    if (!found) return text.toLowerCase();
+    return Number(found[1].replaceAll(",", "")) * (SCALES[found[2]] || 1);
+  };
+  // A spreadsheet would take what begins like a formula for one.
+  const copied = (cell) => {
+    const text = cell.textContent.trim();
+    return typeof key(text) === "string" && /^[=+\-@]/.test(text) ? `'${text}` : text;
+  };
   const enhance = (box) => {
-    const table = box.querySelector("table"), body = table.tBodies[0];
+    const table = box.querySelector("table"), body = table.tBodies[0], heads = table.tHead.rows[0].cells;
     const all = Array.from(body.rows, (row) => ({
       row,
       text: row.textContent.toLowerCase(),
-      keys: Array.from(row.cells, (cell) =>
-        cell.dataset.v === undefined ? cell.textContent.toLowerCase() : Number(cell.dataset.v)),
+      keys: Array.from(row.cells, (cell) => key(cell.textContent.trim())),
     }));
     let rows = all, first = 0, sorted = -1, down = false, shownAll = false;
     const tools = element("div"), status = element("span"), pages = element("span");
@@ -36,15 +54,15 @@
       draw();
     };
     const search = element("input");
-    Array.from(table.tHead.rows[0].cells).forEach((head, column) => {
-      const button = element("button");
-      button.type = "button";
-      button.append(...head.childNodes);
-      head.append(button);
-      button.addEventListener("click", () => {
+    Array.from(heads).forEach((head, column) => {
+      if (!head.textContent) return;
+      const sort = button();
+      sort.append(...head.childNodes);
+      head.append(sort);
+      sort.addEventListener("click", () => {
         down = sorted === column ? !down : head.classList.contains("n");
         sorted = column;
-        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        for (const other of heads) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         arrange(search.value.toLowerCase());
       });
@@ -54,11 +72,10 @@
     search.placeholder = "Search";
     search.setAttribute("aria-label", `Search the table of each ${box.dataset.name || "row"}`);
     search.addEventListener("input", () => arrange(search.value.toLowerCase()));
-    const copy = element("button", "Copy all");
-    copy.type = "button";
+    const copy = button("Copy all");
     copy.addEventListener("click", async () => {
-      const line = (cells) => Array.from(cells, (cell) => cell.textContent.trim()).join("\t");
-      const text = [line(table.tHead.rows[0].cells), ...rows.map((one) => line(one.row.cells))].join("\n");
+      const line = (cells) => Array.from(cells, copied).join("\t");
+      const text = [line(heads), ...rows.map((one) => line(one.row.cells))].join("\n");
       try {
         await navigator.clipboard.writeText(text);
         status.textContent = `${rows.length} rows copied`;
@@ -68,12 +85,11 @@
     });
     status.setAttribute("role", "status");
     for (const [name, by] of [["Earlier rows", -PAGE], ["Later rows", PAGE]]) {
-      const button = element("button", name);
-      button.type = "button";
-      button.addEventListener("click", () => {
+      const turn = button(name);
+      turn.addEventListener("click", () => {
         if (first + by >= 0 && first + by < rows.length) { first += by; draw(); }
       });
-      pages.append(button);
+      pages.append(turn);
     }
     pages.hidden = all.length <= PAGE;
     tools.className = "tools";
@@ -83,5 +99,57 @@
     window.addEventListener("afterprint", () => { shownAll = false; draw(); });
     draw();
   };
+  const tell = (figure) => {
+    const marks = Array.from(figure.querySelectorAll(".m"));
+    if (!marks.length) return;
+    const value = element("p", "\u00a0");
+    value.className = "value";
+    value.setAttribute("aria-hidden", "true"); // a mark's name says the same
+    figure.querySelector(".plot").after(value);
+    marks[0].setAttribute("tabindex", "0");
+    const show = (event) => {
+      const mark = event.target.closest(".m");
+      if (mark) value.textContent = mark.querySelector("title").textContent;
+      return mark;
+    };
+    figure.addEventListener("mouseover", show);
+    figure.addEventListener("focusin", (event) => {
+      const mark = show(event);
+      if (!mark) return;
+      for (const other of marks) other.setAttribute("tabindex", other === mark ? "0" : "-1");
+    });
+    const last = marks.length - 1;
+    const places = {
+      ArrowRight: (at) => Math.min(at + 1, last), ArrowDown: (at) => Math.min(at + 1, last),
+      ArrowLeft: (at) => Math.max(at - 1, 0), ArrowUp: (at) => Math.max(at - 1, 0),
+      Home: () => 0, End: () => last,
+    };
+    figure.addEventListener("keydown", (event) => {
+      const at = marks.indexOf(event.target), place = places[event.key];
+      if (at < 0 || !place) return;
+      event.preventDefault();
+      marks[place(at)].focus();
+    });
+  };
+  const choose = (box) => {
+    const views = Array.from(box.children), choices = element("div");
+    if (views.length < 2) return;
+    choices.className = "tools";
+    choices.setAttribute("role", "group");
+    choices.setAttribute("aria-label", box.dataset.name);
+    const show = (chosen) => views.forEach((view, at) => {
+      view.hidden = view !== chosen;
+      choices.children[at].setAttribute("aria-pressed", String(view === chosen));
+    });
+    for (const view of views) {
+      const choice = button(view.dataset.name);
+      choice.addEventListener("click", () => show(view));
+      choices.append(choice);
+    }
+    box.prepend(choices);
+    show(views[0]);
+  };
   document.querySelectorAll("div.table").forEach(enhance);
+  document.querySelectorAll("figure").forEach(tell);
+  document.querySelectorAll("div.switch").forEach(choose);
 })();
