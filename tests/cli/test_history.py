@@ -226,4 +226,4 @@ def test_any_order_of_arrival_shows_the_same(call: Call, tmp_path: Path) -> None
         target.write_bytes(b"".join(one.to_line() + b"\n" for one in records))
         shown.add(call("history", "--history", target, "--tail", "60").stdout)
     [text] = shown
-    assert text.count("  change: ") == 1
+    assert text.count("- change: ") == 1

@@ -15,6 +15,7 @@ from marin_profile.analysis.host import analyse_host
 from marin_profile.analysis.roofline import Peaks
 from marin_profile.queries import answer
 from marin_profile.reports.report import render_markdown
+from marin_profile.reports.screen import render_screen
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import assess
 from real.captures import VLLM_AFTER, VLLM_BEFORE, ledgers, read, summarize, terms
@@ -204,6 +205,16 @@ def test_with_peaks_mfu_is_a_lower_bound_before_and_absent_after(traces):
     assert (roofline.bound_by, second.roofline.bound_by) == ("compute", None)
     refusal = answer(second, "is it memory-bound?")["cannot_answer"]
     assert "known costs" in refusal["reason"]
+
+
+def test_the_first_screen_names_the_kernels_without_costs(after):
+    """By the file's own events: three quarters of compute time, all of it in custom calls."""
+    screen = " ".join(render_screen(after, "serving", width=100).split())
+    assert (
+        "No costs are known for 75.2 % of compute time (matmul 41.1 %, attention 34.1 %), so there "
+        "are no rates and no MFU; pallas_call(cost_estimate=...) states a kernel's"
+    ) in screen
+    assert "No costs are known for 75.2 % of compute time" in render_markdown(after)
 
 
 def test_a_matmul_that_became_a_kernel_is_no_fall_of_its_rate(before, after):

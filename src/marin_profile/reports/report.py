@@ -28,7 +28,7 @@ from marin_profile.documents.text import code, plain, strong
 from marin_profile.queries.bound_by import device_time_parts
 from marin_profile.queries.next_steps import CUT
 from marin_profile.reports.charts import ledger_bar
-from marin_profile.reports.first import ceiling, first_advice
+from marin_profile.reports.first import ceiling, first_advice, uncosted
 from marin_profile.reports.headline import headline
 from marin_profile.reports.report_charts import roofline_chart
 from marin_profile.reports.report_host import host_activity
@@ -102,6 +102,7 @@ def lead(summary: ProfileSummary) -> tuple[Block, ...]:
         Paragraph(plain(headline(summary), None)),
         *_doubts(summary),
         *ledger_bar(summary),
+        *_uncosted(summary),
         *_first(summary),
     )
 
@@ -113,6 +114,11 @@ def _doubts(summary: ProfileSummary) -> list[Block]:
         *bullets(f"Doubt: {plain(doubt)}" for doubt in shown),
         *left_out(len(doubts), len(shown), "doubt"),
     ]
+
+
+def _uncosted(summary: ProfileSummary) -> list[Block]:
+    said = uncosted(summary)
+    return [Paragraph(f"{plain(said, None)}.")] if said else []
 
 
 def _first(summary: ProfileSummary) -> list[Block]:

@@ -16,7 +16,7 @@ from marin_profile.base.text import duration, share, size, visible
 from marin_profile.facts.device_time import TERMS, device_times, headline_window
 from marin_profile.facts.memory import fullest
 from marin_profile.reports.charts import term_shares
-from marin_profile.reports.first import first_advice
+from marin_profile.reports.first import first_advice, uncosted
 from marin_profile.reports.headline import headline
 from marin_profile.schema import ProfileSummary
 
@@ -47,7 +47,12 @@ def render_screen(
             for doubt in summary.trace_overview.doubts[:DOUBTS]
             for line in _wrapped(f"! {visible(doubt, None)}", width, style, "doubt")
         ],
-        [*_bar(summary, width, style), *_steps(summary, width), *_memory(summary, width)],
+        [
+            *_bar(summary, width, style),
+            *_steps(summary, width),
+            *_labelled("memory", _memory(summary), width),
+            *_labelled("costs", uncosted(summary), width),
+        ],
         list(_advice(summary, width, style)),
         list(_next(name, style)),
     ]
@@ -106,7 +111,12 @@ def _steps(summary: ProfileSummary, width: int) -> list[str]:
     return [f"{'steps':<{LABEL}}{line}{more}", f"{'':<{LABEL}}{duration(low)} to {duration(high)}"]
 
 
-def _memory(summary: ProfileSummary, width: int) -> list[str]:
+def _labelled(label: str, text: str, width: int) -> list[str]:
+    lines = textwrap.wrap(text, width - LABEL, break_on_hyphens=False)
+    return [f"{'' if at else label:<{LABEL}}{line}" for at, line in enumerate(lines)]
+
+
+def _memory(summary: ProfileSummary) -> str:
     parts = []
     if summary.memory:
         first = fullest(summary.memory)
@@ -116,8 +126,7 @@ def _memory(summary: ProfileSummary, width: int) -> list[str]:
     if devices:
         least = min(devices, key=lambda row: row.headroom_size)
         parts.append(f"{size(least.headroom_size)} of {size(least.capacity_size)} free at least")
-    lines = textwrap.wrap("; ".join(parts), width - LABEL)
-    return [f"{'' if at else 'memory':<{LABEL}}{line}" for at, line in enumerate(lines)]
+    return "; ".join(parts)
 
 
 def _advice(summary: ProfileSummary, width: int, style: Style) -> Iterator[str]:
