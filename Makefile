@@ -54,7 +54,8 @@ fuzz: $(DEV_READY)
 
 # The same while compiled code checks every index.
 fuzz-bounds: $(DEV_READY)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/numba-bounds \
+	MARIN_PROFILE_LOOPS=compiled NUMBA_BOUNDSCHECK=1 \
+		NUMBA_CACHE_DIR=$(abspath $(VENV))/numba-bounds \
 		$(BIN)/python scripts/fuzz.py --minutes $(MINUTES)
 
 lint: $(DEV_READY)

@@ -3,7 +3,8 @@
 Usage: python scripts/fuzz.py --minutes 5 [--seed 1] [--jobs 1] [--keep fuzz_out]
        python scripts/fuzz.py --each 500        a fixed number per sample and kind
            [--silence 5000]                     ... and so many of one byte for each format
-       NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=... python scripts/fuzz.py
+       MARIN_PROFILE_LOOPS=compiled NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=... \
+           python scripts/fuzz.py
                                                 every index of compiled code is checked
        python scripts/fuzz.py --replay v6e.xplane:one byte:17
 

@@ -35,6 +35,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 
+os.environ["MARIN_PROFILE_LOOPS"] = "plain"
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
 from cosmic_ray.ast import ast_nodes, get_ast

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
+from marin_profile.base.jit import COMPILED, PLAIN, forced
+
 # The same examples in every run, however slow the machine; `--hypothesis-profile=random` looks
 # further.
 settings.register_profile("same", derandomize=True, database=None, deadline=None)
@@ -39,6 +41,13 @@ def _folder(variable: str) -> Path:
     if os.environ.get("MARIN_PROFILE_REQUIRE_TRACES") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="module", params=[PLAIN, COMPILED])
+def loops(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A module that uses it is tested with both forms of all loops."""
+    with forced(request.param):
+        yield request.param
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,15 @@
 """Which marker a host event belongs to: containment on its line, and flows across lines."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders_xspace import US, Host, Space
 from marin_profile.analysis.flows import Spans, steps_of_events
 from marin_profile.events.timeline import Int64s
+
+pytestmark = pytest.mark.usefixtures("loops")
 
 NONE = -1
 

@@ -1,12 +1,15 @@
 """Every instant of a step has one owner or is idle."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders_xspace import US, Space, summary_of
 from marin_profile.analysis.ownership import sweep
 from marin_profile.schema import CAPTURE, STEADY
+
+pytestmark = pytest.mark.usefixtures("loops")
 
 
 def owned(space: Space, **options) -> dict[str, int]:

@@ -14,6 +14,8 @@ from marin_profile.analysis.replay.track import spent_before
 from marin_profile.queries import answer
 from marin_profile.schema import ProfileSummary, WhatIf, WhatIfChange
 
+pytestmark = pytest.mark.usefixtures("loops")
+
 STEPS = 6
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from marin_profile.base.intervals import Intervals, self_pieces
 
+pytestmark = pytest.mark.usefixtures("loops")
+
 RAW = st.lists(st.tuples(st.integers(0, 60), st.integers(-5, 25)), max_size=12)
 Pairs = list[tuple[int, int]]
 

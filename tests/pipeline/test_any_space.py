@@ -21,6 +21,8 @@ from marin_profile.reports.report import render_markdown
 from marin_profile.schema import ProfileSummary, parse_summary
 from strategies_xspace import spaces
 
+pytestmark = pytest.mark.usefixtures("loops")
+
 TERMS = ("compute", "exposed_communication", "exposed_transfer", "unattributed", "idle")
 ROUNDING = 1e-6  # microseconds: one picosecond
 

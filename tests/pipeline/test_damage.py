@@ -17,6 +17,8 @@ from marin_profile.reports.report import render_markdown
 from marin_profile.schema import ProfileSummary
 from marin_profile.verdict import assess
 
+pytestmark = pytest.mark.usefixtures("loops")
+
 
 def tpu_space(devices: int = 2, steps: int = 6) -> Space:
     space = Space()

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders_xspace import message, number, varint
-from marin_profile.readers.protobuf import read_fields, read_varint
-from marin_profile.readers.wire import BROKEN
+from marin_profile.readers.protobuf import BROKEN, read_fields, read_varint
 from marin_profile.readers.wire import varint as compiled_varint
+
+pytestmark = pytest.mark.usefixtures("loops")
 
 
 @given(st.integers(0, 2**64 - 1), st.binary(max_size=3))

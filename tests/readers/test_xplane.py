@@ -29,6 +29,8 @@ from marin_profile.events.timeline import Timeline
 from marin_profile.readers.profile_window import read_profile_window
 from marin_profile.readers.xplane import read_xplane
 
+pytestmark = pytest.mark.usefixtures("loops")
+
 
 def rows(timeline: Timeline, line: str) -> list[tuple[str, int, int]]:
     """(name, start, duration) in ps of a line's events."""

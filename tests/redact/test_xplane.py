@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from builders_xspace import (
     Ref,
@@ -18,6 +19,8 @@ from builders_xspace import (
 from marin_profile.readers.hlo import read_hlo_proto
 from marin_profile.redact import Redactor
 from marin_profile.redact.xplane import host_names, mask_xspace
+
+pytestmark = pytest.mark.usefixtures("loops")
 
 REDACTOR = Redactor(users=("alice",), hosts=("tw003",))
 
@@ -99,7 +102,9 @@ def test_hlo_protos_are_masked_inside():
 def test_a_masked_hlo_proto_gives_the_same():
     proto = hlo_proto(computation(1, 1, instruction("add.1", "add", id=1, op_name="jit(f)/add")))
     content = masked(Space("tw003").hlo(7, proto).encode())
-    assert read_bytes(content).hlo == {7: read_hlo_proto(np.frombuffer(proto, np.uint8), 0, 999)}
+    assert read_bytes(content).hlo == {
+        7: read_hlo_proto(np.frombuffer(proto, np.uint8), 0, len(proto))
+    }
 
 
 def test_a_cut_file_is_masked_to_its_end():

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marin_profile.base.hashing import mix64
-from marin_profile.base.jit import jit
+from marin_profile.base.columns import unique_pairs
+from marin_profile.base.jit import jit_no_alloc
 from marin_profile.events.timeline import Int64s, Timeline
 
 # What happens when two things start at once: a span opens before what it holds.
@@ -66,30 +66,9 @@ def _consumers(timeline: Timeline) -> _Ends:
     produced, consumed = timeline.produced, timeline.consumed
     types = np.concatenate((produced.types, consumed.types))
     ids = np.concatenate((produced.ids, consumed.ids))
-    size = 1 << (2 * len(ids)).bit_length()
-    key, keys = _flow_keys(types, ids, np.full(size, -1, np.int64))
+    distinct_types, _, key = unique_pairs(types, ids)
     at = len(produced)
-    return _Ends(consumed.rows, key[at:], produced.rows, key[:at], int(keys))
-
-
-@jit
-def _flow_keys(types, ids, table):
-    """A number for each distinct (type, id), and how many they are; `table` is free (-1) and larger
-    than twice their count."""
-    mask = np.uint64(len(table) - 1)
-    key = np.empty(len(ids), np.int64)
-    count = 0
-    for i in range(len(ids)):
-        at = mix64(np.uint64(ids[i]) ^ mix64(np.uint64(types[i]))) & mask
-        while table[at] >= 0 and (ids[table[at]] != ids[i] or types[table[at]] != types[i]):
-            at = (at + np.uint64(1)) & mask
-        if table[at] < 0:
-            table[at] = i
-            key[i] = count
-            count += 1
-        else:
-            key[i] = key[table[at]]
-    return key, count
+    return _Ends(consumed.rows, key[at:], produced.rows, key[:at], len(distinct_types))
 
 
 def _owners(
@@ -123,20 +102,21 @@ def _owners(
     # Of spans that start at once the longer one holds the other.
     length = np.where(kind <= _CONSUMER, end - start, 0)
     order = np.lexsort((-length, kind, start))
-    found = _sweep(order, kind, start, line, end, value, len(timeline.lines), flows.keys)
+    found = np.full(len(order), -1, np.int64)
+    below = np.full(len(order), _NO_SPAN, np.int64)
+    top = np.full(len(timeline.lines), _NO_SPAN, np.int64)
+    produced_in = np.full(flows.keys, -1, np.int64)
+    _sweep(order, kind, start, line, end, value, found, top, below, produced_in)
     first = len(markers.start)
     consumers = found[first : first + len(flows.rows)]
     return consumers, found[len(found) - len(starts) :]
 
 
-@jit
-def _sweep(order, kind, start, line, end, value, lines, keys):
-    """The step of each row (-1: none). `value`: the step of a marker, the flow key of a producer or
-    consumer. Open spans of a line are a stack; `below` holds what lies under each."""
-    step = np.full(len(order), -1, np.int64)
-    top = np.full(lines, _NO_SPAN, np.int64)
-    below = np.full(len(order), _NO_SPAN, np.int64)
-    produced_in = np.full(keys, -1, np.int64)
+@jit_no_alloc(views=True)
+def _sweep(order, kind, start, line, end, value, step, top, below, produced_in):
+    """Fills `step`, of each row (-1: none). `value`: the step of a marker, the flow key of a
+    producer or consumer. Open spans of a line are a stack, `top` (by line) the innermost; `below`
+    holds what lies under each. produced_in: the step of the last producer by key."""
     for row in order:
         at = line[row]
         while top[at] != _NO_SPAN and end[top[at]] <= start[row]:
@@ -152,32 +132,37 @@ def _sweep(order, kind, start, line, end, value, lines, keys):
         if kind[row] <= _CONSUMER and step[row] >= 0:
             below[row] = top[at]
             top[at] = row
-    return step
 
 
 def _only_step_running(begin: Int64s, end: Int64s, step: Int64s, points: Int64s) -> Int64s:
     """For each point the step of all intervals that hold it, if it is one; else -1."""
     by_begin, by_end = np.argsort(begin, kind="stable"), np.argsort(end, kind="stable")
     order = np.argsort(points, kind="stable")
-    found = np.empty(len(points), np.int64)
-    found[order] = _running(
-        begin[by_begin], step[by_begin] + 1, end[by_end], step[by_end] + 1, points[order]
+    found = np.full(len(points), -1, np.int64)
+    step_of = step + 1
+    open_of = np.zeros(int(step_of.max(initial=0)) + 1, np.int64)
+    in_order = np.full(len(points), -1, np.int64)
+    _running(
+        begin[by_begin],
+        step_of[by_begin],
+        end[by_end],
+        step_of[by_end],
+        points[order],
+        open_of,
+        in_order,
     )
+    found[order] = in_order
     return found
 
 
-@jit
-def _running(begin, begin_step, end, end_step, points):
-    """Steps count from 1 here, 0 is none. All three time columns ascend."""
-    size = 1
-    for i in range(len(begin_step)):
-        size = max(size, begin_step[i] + 1)
-    open_of = np.zeros(size, np.int64)
+@jit_no_alloc(views=True)
+def _running(begin, begin_step, end, end_step, points, open_of, found):
+    """Fills `found`. Steps count from 1 here, 0 is none; open_of: how many are running, by step.
+    All three time columns ascend."""
     distinct = 0
     total = 0
     opened = 0
     closed = 0
-    found = np.full(len(points), -1, np.int64)
     for i in range(len(points)):
         while opened < len(begin) and begin[opened] <= points[i]:
             if open_of[begin_step[opened]] == 0:
@@ -193,4 +178,3 @@ def _running(begin, begin_step, end, end_step, points):
             closed += 1
         if distinct == 1:
             found[i] = total - 1
-    return found

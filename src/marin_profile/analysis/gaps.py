@@ -19,7 +19,6 @@ from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.planes import SPARSECORE
 from marin_profile.base.columns import counts_of, sum_by, unique_pairs
 from marin_profile.base.intervals import Window
-from marin_profile.base.jit import jit
 from marin_profile.events.classify import is_bookkeeping
 from marin_profile.events.timeline import Int64s
 
@@ -165,30 +164,21 @@ def _longest_by(index: Int64s, length: Int64s, size: int) -> Int64s:
     return longest
 
 
-@jit
-def find_gaps(start, end, bookkeeping, lookahead, noise):
+def find_gaps(
+    start: Int64s, end: Int64s, bookkeeping: np.ndarray, lookahead: int, noise: int
+) -> tuple[Int64s, Int64s, Int64s]:
     """Gaps of one device's ops, sorted by start: (payload index, marker index, length) columns."""
-    n = len(start)
-    payloads = np.empty(n, np.int64)
-    markers = np.empty(n, np.int64)
-    lengths = np.empty(n, np.int64)
-    count = 0
-    running = np.int64(0)
-    for i in range(n):
-        if i and start[i] > running:
-            payload = i
-            if bookkeeping[i]:
-                busy_to = max(running, end[i])
-                for j in range(i + 1, min(n, i + 1 + lookahead)):
-                    if start[j] > busy_to + noise:
-                        break
-                    if not bookkeeping[j]:
-                        payload = j
-                        break
-                    busy_to = max(busy_to, end[j])
-            payloads[count] = payload
-            markers[count] = i
-            lengths[count] = start[i] - running
-            count += 1
-        running = end[i] if i == 0 else max(running, end[i])
-    return payloads[:count].copy(), markers[:count].copy(), lengths[:count].copy()
+    reach = np.maximum.accumulate(end)
+    markers = np.flatnonzero(start[1:] > reach[:-1]) + 1
+    payloads = markers.copy()
+    # The gaps whose payload is still looked for, and until when their device is busy.
+    searched = np.flatnonzero(bookkeeping[markers])
+    for ahead in range(1, lookahead + 1):
+        at = markers[searched] + ahead
+        near = at < len(start)
+        near[near] = start[at[near]] <= reach[at[near] - 1] + noise
+        searched, at = searched[near], at[near]
+        is_payload = ~bookkeeping[at]
+        payloads[searched[is_payload]] = at[is_payload]
+        searched = searched[~is_payload]
+    return payloads, markers, start[markers] - reach[markers - 1]

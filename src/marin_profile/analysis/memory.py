@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from marin_profile.analysis.planes import GPU, TPU
 from marin_profile.base.columns import Int64s
-from marin_profile.base.jit import jit
 from marin_profile.events.buffers import FREE, NOTHING, SHARE_WITH, BufferPlan
 from marin_profile.events.scopes import BACKWARD, OPTIMIZER, OTHER, is_update, parse_scope
 from marin_profile.events.shapes import arrays_in, tuple_parts
@@ -264,46 +263,44 @@ def _replayed(plan: BufferPlan, space: int) -> tuple[int, NDArray[np.bool_]]:
     )
     at, _ = _replay(kind, buffer, shares, size)
     _, users = _replay(kind[: at + 1], buffer[: at + 1], shares[: at + 1], size)
-    return first + int(at) if at != NOTHING else NOTHING, users > 0
+    return first + at if at != NOTHING else NOTHING, users > 0
 
 
-@jit
-def _replay(kind, buffer, shares, size):
+def _replay(kind: Int64s, buffer: Int64s, shares: Int64s, size: Int64s) -> tuple[int, Int64s]:
     """(event of the first maximum, users of the memory of each buffer at the end). A buffer that
     shares another one's memory uses that one; a share after the last FREE makes it alive again."""
-    owner = np.arange(len(size))
-    users = np.zeros(len(size), np.int64)
-    now = 0
-    peak = 0
-    at = -1
-    for event in range(len(kind)):
-        root = buffer[event]
-        if root < 0:
+    sizes = size.tolist()
+    owner = [*range(len(sizes))]
+    users = [0] * len(sizes)
+    now = peak = 0
+    at = NOTHING
+
+    def root_of(one: int) -> int:
+        while owner[one] != one:
+            owner[one] = one = owner[owner[one]]
+        return one
+
+    events = zip(kind.tolist(), buffer.tolist(), shares.tolist(), strict=True)
+    for event, (what, own, shared) in enumerate(events):
+        if own < 0:
             continue
-        if kind[event] == SHARE_WITH:
-            shared = shares[event]
+        if what == SHARE_WITH:
             if shared < 0:
                 continue
-            while owner[shared] != shared:
-                owner[shared] = owner[owner[shared]]
-                shared = owner[shared]
-            owner[root] = shared
-        while owner[root] != root:
-            owner[root] = owner[owner[root]]
-            root = owner[root]
-        if kind[event] == FREE:
+            owner[own] = root_of(shared)
+        root = root_of(own)
+        if what == FREE:
             if users[root] > 0:
                 users[root] -= 1
                 if users[root] == 0:
-                    now -= size[root]
+                    now -= sizes[root]
         else:
             users[root] += 1
             if users[root] == 1:
-                now += size[root]
+                now += sizes[root]
                 if now > peak:
-                    peak = now
-                    at = event
-    return at, users
+                    peak, at = now, event
+    return at, np.array(users, np.int64)
 
 
 class _Module:

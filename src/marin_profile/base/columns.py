@@ -5,36 +5,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.base.jit import jit
-
 Int64s = NDArray[np.int64]
 
 
-@jit
-def is_sorted(values):
+def is_sorted(values: Int64s) -> bool:
     """Whether `values` never descend."""
-    for i in range(1, len(values)):  # noqa: SIM110 - numba compiles no generators
-        if values[i] < values[i - 1]:
-            return False
-    return True
+    return bool((values[1:] >= values[:-1]).all())
 
 
-@jit
-def sum_by(index, values, size):
+def sum_by(index: NDArray[np.integer], values: Int64s, size: int) -> Int64s:
     """Integer sums of `values` grouped by `index` (0..size-1); exact, unlike float weights."""
     totals = np.zeros(size, np.int64)
-    for i in range(len(index)):
-        totals[index[i]] += values[i]
+    np.add.at(totals, index, values)
     return totals
 
 
-@jit
-def counts_of(index, size):
+def counts_of(index: NDArray[np.integer], size: int) -> Int64s:
     """How often each of 0..size-1 occurs in `index`."""
-    counts = np.zeros(size, np.int64)
-    for i in range(len(index)):
-        counts[index[i]] += 1
-    return counts
+    return np.bincount(index, minlength=size).astype(np.int64, copy=False)
 
 
 def moved_to_clock(anchors: Int64s, shifts: Int64s, points: Int64s) -> Int64s:
@@ -45,18 +33,27 @@ def moved_to_clock(anchors: Int64s, shifts: Int64s, points: Int64s) -> Int64s:
     return points + shifts[order][np.clip(at, 0, None)]
 
 
-@jit
-def extent_by(index, start, end, size):
+def run_starts(values: NDArray[np.integer]) -> Int64s:
+    """Where in a column a value begins that differs from the one before."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    return np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
+
+
+def extent_by(
+    index: NDArray[np.integer], start: Int64s, end: Int64s, size: int
+) -> tuple[Int64s, Int64s]:
     """Least start and greatest end of the rows of each group 0..size-1 (-1 is no group). Groups
     without rows keep the greatest and the least int64."""
-    first = np.full(size, np.iinfo(np.int64).max, np.int64)
-    last = np.full(size, np.iinfo(np.int64).min, np.int64)
-    for i in range(len(index)):
-        group = index[i]
-        if group >= 0:
-            first[group] = min(first[group], start[i])
-            last[group] = max(last[group], end[i])
-    return first, last
+    # One place more, the last, for the rows of no group.
+    first = np.full(size + 1, np.iinfo(np.int64).max, np.int64)
+    last = np.full(size + 1, np.iinfo(np.int64).min, np.int64)
+    runs = run_starts(index)
+    if len(runs):
+        groups = index[runs]
+        np.minimum.at(first, groups, np.minimum.reduceat(start, runs))
+        np.maximum.at(last, groups, np.maximum.reduceat(end, runs))
+    return first[:size], last[:size]
 
 
 def distinct(index: NDArray[np.integer], size: int) -> Int64s:
@@ -64,23 +61,13 @@ def distinct(index: NDArray[np.integer], size: int) -> Int64s:
     return np.flatnonzero(counts_of(index, size))
 
 
-@jit
-def find_sorted(rows, values, wanted):
-    """For each of `wanted` whether ascending `rows` hold it, and its value (else 0). Linear where
-    `wanted` ascends, a binary search at each place where it does not."""
-    found = np.zeros(len(wanted), np.bool_)
-    result = np.zeros(len(wanted), np.int64)
-    at = 0
-    for i in range(len(wanted)):
-        row = wanted[i]
-        if i == 0 or row < wanted[i - 1] or row - wanted[i - 1] > 64:
-            at = np.searchsorted(rows, row)
-        while at < len(rows) and rows[at] < row:
-            at += 1
-        if at < len(rows) and rows[at] == row:
-            found[i] = True
-            result[i] = values[at]
-    return found, result
+def find_sorted(rows: Int64s, values: Int64s, wanted: Int64s) -> tuple[NDArray[np.bool_], Int64s]:
+    """For each of `wanted` whether ascending `rows` hold it, and its value (else 0)."""
+    if not len(rows):
+        return np.zeros(len(wanted), np.bool_), np.zeros(len(wanted), np.int64)
+    at = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
+    found = rows[at] == wanted
+    return found, np.where(found, values[at], 0)
 
 
 # Pairs of small numbers are counted in a table of at most this many cells.

@@ -12,11 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marin_profile.base.columns import Int64s, is_sorted
-from marin_profile.base.jit import jit
+from marin_profile.base.jit import jit_no_alloc
 
 Window = tuple[int, int]  # [start, end)
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,10 @@ class Intervals:
         )
 
     def __and__(self, other: Intervals) -> Intervals:
-        return Intervals(*_intersect(self.starts, self.ends, other.starts, other.ends))
+        return _intersect(self, other)
 
     def __sub__(self, other: Intervals) -> Intervals:
-        return Intervals(*_subtract(self.starts, self.ends, other.starts, other.ends))
+        return _intersect(self, _complement(other))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -77,71 +79,39 @@ class Intervals:
         return before[at] - overshoot
 
 
-@jit
-def _merge(starts, ends):
-    out_starts = np.empty(len(starts), np.int64)
-    out_ends = np.empty(len(starts), np.int64)
-    count = 0
-    for i in range(len(starts)):
-        if ends[i] <= starts[i]:
-            continue
-        if count and starts[i] <= out_ends[count - 1]:
-            out_ends[count - 1] = max(out_ends[count - 1], ends[i])
-        else:
-            out_starts[count] = starts[i]
-            out_ends[count] = ends[i]
-            count += 1
-    return out_starts[:count].copy(), out_ends[:count].copy()
+def _merge(starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
+    """The union of intervals that are sorted by start."""
+    is_filled = ends > starts
+    if not is_filled.all():
+        starts, ends = starts[is_filled], ends[is_filled]
+    if not len(starts):
+        return starts, ends
+    reach = np.maximum.accumulate(ends)
+    first = np.append(0, np.flatnonzero(starts[1:] > reach[:-1]) + 1)
+    return starts[first], reach[np.append(first[1:], len(starts)) - 1]
 
 
-@jit
-def _intersect(a_starts, a_ends, b_starts, b_ends):
-    size = len(a_starts) + len(b_starts)
-    out_starts = np.empty(size, np.int64)
-    out_ends = np.empty(size, np.int64)
-    count = i = j = 0
-    while i < len(a_starts) and j < len(b_starts):
-        start = max(a_starts[i], b_starts[j])
-        end = min(a_ends[i], b_ends[j])
-        if start < end:
-            out_starts[count] = start
-            out_ends[count] = end
-            count += 1
-        if a_ends[i] < b_ends[j]:
-            i += 1
-        else:
-            j += 1
-    return out_starts[:count].copy(), out_ends[:count].copy()
+def _intersect(a: Intervals, b: Intervals) -> Intervals:
+    """The shorter one's intervals are looked up in the longer one."""
+    if len(a) > len(b):
+        a, b = b, a
+    low = np.searchsorted(b.ends, a.starts, side="right")
+    count = np.searchsorted(b.starts, a.ends, side="left") - low
+    of_a = np.repeat(np.arange(len(a)), count)
+    of_b = np.arange(len(of_a)) + np.repeat(low - np.cumsum(count) + count, count)
+    starts = np.maximum(a.starts[of_a], b.starts[of_b])
+    ends = np.minimum(a.ends[of_a], b.ends[of_b])
+    is_filled = starts < ends
+    return Intervals(starts[is_filled], ends[is_filled])
 
 
-@jit
-def _subtract(a_starts, a_ends, b_starts, b_ends):
-    size = len(a_starts) + len(b_starts)
-    out_starts = np.empty(size, np.int64)
-    out_ends = np.empty(size, np.int64)
-    count = j = 0
-    for i in range(len(a_starts)):
-        at = a_starts[i]
-        while j < len(b_starts) and b_ends[j] <= at:
-            j += 1
-        k = j
-        while k < len(b_starts) and b_starts[k] < a_ends[i]:
-            if b_starts[k] > at:
-                out_starts[count] = at
-                out_ends[count] = b_starts[k]
-                count += 1
-            at = max(at, b_ends[k])
-            k += 1
-        if at < a_ends[i]:
-            out_starts[count] = at
-            out_ends[count] = a_ends[i]
-            count += 1
-        j = max(j, k - 1)
-    return out_starts[:count].copy(), out_ends[:count].copy()
+def _complement(one: Intervals) -> Intervals:
+    return Intervals(np.append(_LEAST, one.ends), np.append(one.starts, _MOST))
 
 
-@jit
-def self_pieces(starts, ends, can_contain):
+def self_pieces(
+    starts: Int64s, ends: Int64s, can_contain: NDArray[np.bool_]
+) -> tuple[Int64s, Int64s, Int64s, int]:
     """The parts of each event that none of its children covers.
 
     Events of one lane, sorted by (start ascending, end descending). An event is a child of the
@@ -151,16 +121,23 @@ def self_pieces(starts, ends, can_contain):
     that overlap an earlier one partially). Pieces are not empty; their order is unspecified.
     """
     n = len(starts)
-    most = 2 * n
-    piece_starts = np.empty(most, np.int64)
-    piece_ends = np.empty(most, np.int64)
-    owners = np.empty(most, np.int64)
+    if (starts[1:] >= ends[:-1]).all():
+        filled = np.flatnonzero(ends > starts)
+        return starts[filled], ends[filled], filled, 0
+    pieces = tuple(np.empty(2 * n, np.int64) for _ in range(3))
+    work = tuple(np.empty(n, np.int64) for _ in range(2))
+    count, overlaps = _nested_pieces(starts, ends, can_contain, *pieces, *work)
+    piece_starts, piece_ends, owners = (column[:count].copy() for column in pieces)
+    return piece_starts, piece_ends, owners, overlaps
+
+
+@jit_no_alloc(views=True)
+def _nested_pieces(starts, ends, can_contain, piece_starts, piece_ends, owners, stack, covered_to):
+    """Fills piece_starts, piece_ends and owners; returns how many, and the partial overlaps."""
     count = 0
-    stack = np.empty(n, np.int64)
-    covered_to = np.empty(n, np.int64)
     depth = 0
     overlaps = 0
-    for i in range(n):
+    for i in range(len(starts)):
         while depth and ends[stack[depth - 1]] <= starts[i]:
             depth -= 1
             parent = stack[depth]
@@ -198,4 +175,4 @@ def self_pieces(starts, ends, can_contain):
             piece_ends[count] = ends[parent]
             owners[count] = parent
             count += 1
-    return piece_starts[:count].copy(), piece_ends[:count].copy(), owners[:count].copy(), overlaps
+    return count, overlaps

@@ -1,10 +1,18 @@
-"""numba's njit as this package uses it: compiled code kept on disk, no GIL while it runs.
+"""Loops in two forms: plain Python for small files, compiled by numba for large ones.
 
 Contract
+* A loop is plain Python until the files that this process has said it will read (`expect`) are
+  large together, and compiled from then on: numba is imported, and a loop compiled, with the first
+  call that needs it. Both forms give the same values. MARIN_PROFILE_LOOPS=plain or =compiled
+  decides instead.
+* `portable` names the plain form where it is not the loop's own code. `views` passes the plain form
+  memory views in place of arrays: their elements are Python integers, and read twice as fast.
+  `always` is for loops that have no plain form of use: those over each character of a text.
 * `jit` compiles any loop, `jit_no_alloc` one that allocates no array: without reference counts,
   which would take longer than the work itself in a small function.
-* Where numba finds no place for its cache (read-only install, no home), a private folder below the
-  temporary one is used; where that fails too, caching is off, with a warning. Never an error.
+* Compiled code is kept on disk and runs without the GIL. Where numba finds no place for its cache
+  (read-only install, no home), a private folder below the temporary one is used; where that fails
+  too, caching is off, with a warning. Never an error.
 """
 
 from __future__ import annotations
@@ -12,37 +20,180 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import update_wrapper
 from pathlib import Path
-from typing import Any, TypeVar
+from types import FunctionType
+from typing import Any
 
-import numba
-from numba.core.options import DefaultOptions
+import numpy as np
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+from marin_profile.base.startup import import_numba
 
-# No NRT (numba's runtime, which counts references). A private option of numba: without it the
-# functions are slower, not wrong.
-_NO_NRT = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+Function = Callable[..., Any]
 
-
-def jit(function: Function) -> Function:
-    return _compiled(function, {})
+PLAIN, COMPILED = "plain", "compiled"
+# Some 200,000 events: reading them takes about as long as compiling what would read them.
+LARGE_BYTES = 6 << 20
 
 
-def jit_no_alloc(function: Function) -> Function:
-    return _compiled(function, _NO_NRT)
+class _Forms:
+    """Which form runs in this process."""
+
+    def __init__(self, forced: str) -> None:
+        self.forced = forced
+        self.expected = 0
+        self.compiled = False
+        self.choose()
+
+    def choose(self) -> None:
+        self.compiled = self.forced == COMPILED or (
+            self.forced != PLAIN and self.expected >= LARGE_BYTES
+        )
 
 
-def jit_inline(function: Function) -> Function:
-    """Like `jit_no_alloc`, copied into its callers: for a small function in the hottest loop."""
-    return _compiled(function, {**_NO_NRT, "inline": "always"})
+_forms = _Forms(os.environ.get("MARIN_PROFILE_LOOPS", ""))
+_compiling = threading.RLock()
 
 
-def _compiled(function: Function, options: dict[str, Any]) -> Function:
+def expect(size: int) -> None:
+    """Say that a file of `size` bytes, unpacked, is about to be read."""
+    _forms.expected += size
+    _forms.choose()
+
+
+def is_compiled() -> bool:
+    """Whether loops run compiled from now on."""
+    return _forms.compiled
+
+
+@contextmanager
+def forced(form: str) -> Iterator[None]:
+    """All loops in this form, whatever the size; for tests."""
+    before, _forms.forced = _forms.forced, form
+    _forms.choose()
     try:
-        return _njit(function, cache=True, **options)
+        yield
+    finally:
+        _forms.forced = before
+        _forms.choose()
+
+
+class Loop:
+    """A function in both forms; called, it is the one that is due."""
+
+    def __init__(self, function: Function, plain: Function | None, options: dict[str, Any]) -> None:
+        """`plain`: None where there is no such form."""
+        self._function = function
+        self._options = options
+        self._compiled: Function | None = None
+        self.plain = plain or self._run_compiled
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self.compiled if _forms.compiled else self.plain)(*arguments)
+
+    def _run_compiled(self, *arguments: Any) -> Any:
+        return self.compiled(*arguments)
+
+    @property
+    def compiled(self) -> Function:
+        if self._compiled is None:
+            with _compiling:
+                if self._compiled is None:
+                    self._compiled = _compile(_linked(self._function), **self._options)
+        return self._compiled
+
+
+def jit(
+    function: Function | None = None,
+    *,
+    portable: Function | None = None,
+    views: bool = False,
+    always: bool = False,
+) -> Any:
+    return _loop(function, portable, views, always)
+
+
+def jit_no_alloc(
+    function: Function | None = None,
+    *,
+    portable: Function | None = None,
+    views: bool = False,
+    always: bool = False,
+) -> Any:
+    return _loop(function, portable, views, always, counts_references=False)
+
+
+def jit_inline(
+    function: Function | None = None,
+    *,
+    portable: Function | None = None,
+    views: bool = False,
+    always: bool = False,
+) -> Any:
+    """Like `jit_no_alloc`, copied into its callers: for a small function in the hottest loop."""
+    return _loop(function, portable, views, always, counts_references=False, inline="always")
+
+
+def _loop(
+    function: Function | None,
+    portable: Function | None,
+    views: bool,
+    always: bool,
+    **options: Any,
+) -> Any:
+    def decorate(function: Function) -> Loop:
+        plain = portable or function
+        if views:
+            plain = _with_views(plain)
+        return Loop(function, None if always else plain, options)
+
+    return decorate if function is None else decorate(function)
+
+
+def _with_views(function: Function) -> Function:
+    def plain(*arguments: Any) -> Any:
+        return function(*(one.data if isinstance(one, np.ndarray) else one for one in arguments))
+
+    return plain
+
+
+def _linked(function: Function) -> Function:
+    """The function, calling the loops that it calls in their compiled form."""
+    assert isinstance(function, FunctionType)
+    names = function.__globals__
+    loops = {
+        name: names[name].compiled
+        for name in function.__code__.co_names
+        if isinstance(names.get(name), Loop)
+    }
+    if not loops:
+        return function
+    linked = FunctionType(
+        function.__code__, names | loops, function.__name__, function.__defaults__
+    )
+    return update_wrapper(linked, function)
+
+
+def _compile(function: Function, *, counts_references: bool = True, **options: Any) -> Function:
+    numba = import_numba()
+    from numba.core.options import DefaultOptions
+
+    # No NRT (numba's runtime, which counts references). A private option of numba: without it the
+    # functions are slower, not wrong.
+    if not counts_references and hasattr(DefaultOptions, "_nrt"):
+        options["_nrt"] = False
+
+    def njit(*, cache: bool) -> Function:
+        compiled: Function = numba.njit(nogil=True, cache=cache, **options)(function)
+        return compiled
+
+    try:
+        return njit(cache=True)
     except RuntimeError:  # numba found no folder that it may write to
         pass
     folder = _private_folder()
@@ -53,20 +204,15 @@ def _compiled(function: Function, options: dict[str, Any]) -> Function:
             RuntimeWarning,
             stacklevel=3,
         )
-        return _njit(function, cache=False, **options)
+        return njit(cache=False)
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(folder)
     try:
-        return _njit(function, cache=True, **options)
+        return njit(cache=True)
     except RuntimeError:
-        return _njit(function, cache=False, **options)
+        return njit(cache=False)
     finally:
         numba.config.CACHE_DIR = before
-
-
-def _njit(function: Function, **options: Any) -> Function:
-    compiled: Function = numba.njit(nogil=True, **options)(function)
-    return compiled
 
 
 def _private_folder() -> Path | None:

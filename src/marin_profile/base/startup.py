@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
+
+_is_own_process = False
 
 
-def import_numba() -> None:
-    """Import numba without SciPy, which it takes for matrix products that no loop here uses; that
-    is a third of its start-up. A library must not do this to the process it is used in."""
-    if "numba" in sys.modules or "scipy" in sys.modules:
-        return
+def import_numba() -> Any:
+    """numba; in a process of our own without SciPy, which it takes for matrix products that no loop
+    here uses: that is a third of its start-up. A library must not do this to the process it is used
+    in."""
+    if not _is_own_process or "numba" in sys.modules or "scipy" in sys.modules:
+        import numba
+
+        return numba
     sys.modules["scipy"] = None  # type: ignore[assignment]
     try:
         import numba
-        import numba.np.arraymath  # noqa: F401  # the part that asks for SciPy, else at the first call
+        import numba.np.arraymath  # the part that asks for SciPy, else at the first call
     finally:
         del sys.modules["scipy"]
+    return numba
 
 
 def skip_pydantic_plugins() -> None:
@@ -41,6 +48,7 @@ def return_large_blocks() -> None:
 
 
 def ready_to_read() -> None:
-    """Both, before a process of our own reads a profile."""
+    """Before a process of our own reads a profile."""
+    global _is_own_process
+    _is_own_process = True
     return_large_blocks()
-    import_numba()

@@ -13,15 +13,15 @@ import numpy as np
 from marin_profile.events.timeline import AllocatorState, Int64s
 from marin_profile.readers.hlo import Buffer, Span, fields
 from marin_profile.readers.op_stats import Stat
-from marin_profile.readers.wire import FIELD, LENGTH, VALUE, walk
+from marin_profile.readers.wire import event_spans
 from marin_profile.readers.xplane_planes import RawLine, RawPlane, decode_stat, first_text
 
 EVENTS = ("MemoryAllocation", "MemoryDeallocation")
 BYTES = ("bytes_reserved", "bytes_allocated", "bytes_available", "peak_bytes_in_use")
 MOST_READ = 1 << 14
 LARGEST = 1 << 60
-# Fields of XLine and XEvent, and the tag of an event's metadata id.
-EVENT, OFFSET, STAT = 4, 2, 4
+# Fields of XEvent, and the tag of an event's metadata id.
+OFFSET, STAT = 2, 4
 METADATA_TAG, LONGEST_ID = 0x08, 5
 
 
@@ -38,11 +38,10 @@ def read_allocations(
     buffer: Buffer, plane: RawPlane, line: RawLine, ids: frozenset[int], shift_ps: int
 ) -> list[AllocatorState]:
     """In the order of the line's events. `shift_ps` is added to every offset."""
-    rows, _ = walk(buffer, *line.span)
-    events = rows[rows[:, FIELD] == EVENT]
-    events = events[np.isin(_metadata_ids(buffer, events[:, VALUE]), [*ids])][-MOST_READ:]
-    spans = zip(events[:, VALUE].tolist(), events[:, LENGTH].tolist(), strict=True)
-    states = (_state(buffer, plane, (at, at + length), shift_ps) for at, length in spans)
+    spans = np.empty((line.count, 2), np.int64)
+    event_spans(buffer, *line.span, spans)
+    spans = spans[np.isin(_metadata_ids(buffer, spans[:, 0]), [*ids])][-MOST_READ:]
+    states = (_state(buffer, plane, (at, end), shift_ps) for at, end in spans.tolist())
     return [state for state in states if state is not None]
 
 

@@ -47,7 +47,7 @@ def text(buffer: Buffer, span: Span) -> str:
 def fields(buffer: Buffer, span: Span) -> Iterator[tuple[int, int, Span]]:
     """The fields of a message: (number, varint value, content span; (0, 0) for a varint)."""
     rows, _ = walk(buffer, span[0], span[1])
-    for row in rows.tolist():
+    for row in rows:
         value = row[VALUE]
         if row[WIRE] == WIRE_VARINT:
             yield row[FIELD], value, (0, 0)
@@ -262,8 +262,7 @@ def _repeated(buffer: Buffer, value: int, span: Span) -> list[int]:
         return [value]
     if span[1] - span[0] > MOST_BYTES_OF_LIST:
         return []
-    found: list[int] = packed_varints(buffer, *span).tolist()
-    return found
+    return [value % (1 << 64) for value in packed_varints(buffer, *span)]
 
 
 def _replica_group(buffer: Buffer, span: Span) -> tuple[int, ...]:

@@ -7,11 +7,12 @@ holds none. Field numbers are those of xla's hlo.proto. Damage gives what could 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.base.columns import Int64s
-from marin_profile.base.jit import jit
 from marin_profile.events.buffers import (
     DEEPEST_INDEX,
     FREE,
@@ -21,12 +22,15 @@ from marin_profile.events.buffers import (
     Buffers,
     HeapEvents,
 )
-from marin_profile.readers.protobuf import WIRE_BYTES, WIRE_VARINT
-from marin_profile.readers.wire import field, hash_bytes, varint
+from marin_profile.readers.protobuf import BROKEN, WIRE_BYTES, WIRE_VARINT
+from marin_profile.readers.wire import packed_varints
+from marin_profile.readers.wire_columns import Fields, fields_of
 
 Buffer = NDArray[np.uint8]
 # All sizes together: their sums fit int64.
 LARGEST_PLAN = 2.0**62
+# Messages that are read together: their columns take some megabytes.
+_AT_ONCE = 1 << 14
 
 
 def read_buffer_plan(buffer: Buffer, at: int, end: int) -> BufferPlan | None:
@@ -139,95 +143,71 @@ class _Messages:
         """The distinct texts, and for each span which one it is; NOTHING for empty ones."""
         place = np.full(len(spans), NOTHING, np.int64)
         filled = np.flatnonzero(spans[:, 1] > spans[:, 0])
-        hashes = _hashes(self.buffer, spans[filled])
-        _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        place[filled] = inverse
-        names = tuple(
-            self.buffer[at:end].tobytes().decode("utf-8", "replace")
-            for at, end in spans[filled[first]].tolist()
-        )
-        return names, place
+        view = self.buffer.data
+        places: dict[bytes, int] = {}
+        place[filled] = [
+            places.setdefault(bytes(view[at:end]), len(places))
+            for at, end in spans[filled].tolist()
+        ]
+        return tuple(name.decode("utf-8", "replace") for name in places), place
 
 
-@jit
-def _repeated(buffer, spans, tag):
+def _repeated(buffer: Buffer, spans: Int64s, tag: int) -> tuple[Int64s, int]:
     """(row of `spans`, at, end) of every message with this tag, and how many `spans` broke."""
-    rows = np.empty((16, 3), np.int64)
-    count = 0
+    parts = [np.zeros((0, 3), np.int64)]
     broken = 0
-    for owner in range(len(spans)):
-        at, end = spans[owner, 0], spans[owner, 1]
-        while at < end:
-            number, wire, value, length, behind = field(buffer, at, end)
-            if behind < 0:
-                broken += 1
-                break
-            if number == tag and wire == WIRE_BYTES:
-                if count == len(rows):
-                    larger = np.empty((2 * count, 3), np.int64)
-                    larger[:count] = rows
-                    rows = larger
-                rows[count, 0] = owner
-                rows[count, 1] = value
-                rows[count, 2] = value + length
-                count += 1
-            at = behind
-    return rows[:count].copy(), broken
+    for first, found in _fields_of(buffer, spans):
+        chosen = np.flatnonzero((found.number == tag) & (found.wire == WIRE_BYTES))
+        owner, at = found.message[chosen], found.value[chosen]
+        rows = np.stack((first + owner, at, at + found.length[chosen]), axis=1)
+        parts.append(rows[np.lexsort((at, owner))])
+        broken += int(np.count_nonzero(found.broke_at != BROKEN))
+    return np.concatenate(parts), broken
 
 
-@jit
-def _table(buffer, spans, tags, messages):
+def _table(buffer: Buffer, spans: Int64s, tags: Int64s, messages: bool) -> tuple[Int64s, int]:
     """For each span and tag the last varint (value, 0), or with `messages` the last content (at,
     end); and how many `spans` broke."""
-    found = np.zeros((len(spans), len(tags), 2), np.int64)
+    table = np.zeros((len(spans), len(tags), 2), np.int64)
     broken = 0
-    for row in range(len(spans)):
-        at, end = spans[row, 0], spans[row, 1]
-        while at < end:
-            number, wire, value, length, behind = field(buffer, at, end)
-            if behind < 0:
-                broken += 1
-                break
-            if wire == (WIRE_BYTES if messages else WIRE_VARINT):
-                for column in range(len(tags)):
-                    if number == tags[column]:
-                        found[row, column, 0] = value
-                        found[row, column, 1] = value + length if messages else 0
-            at = behind
-    return found, broken
+    for first, found in _fields_of(buffer, spans):
+        of_kind = found.wire == (WIRE_BYTES if messages else WIRE_VARINT)
+        for column, tag in enumerate(tags.tolist()):
+            chosen = np.flatnonzero(of_kind & (found.number == tag))
+            rows, value = first + found.message[chosen], found.value[chosen]
+            table[rows, column, 0] = value
+            table[rows, column, 1] = value + found.length[chosen] if messages else 0
+        broken += int(np.count_nonzero(found.broke_at != BROKEN))
+    return table, broken
 
 
-@jit
-def _indices(buffer, spans, deepest):
+def _indices(buffer: Buffer, spans: Int64s, deepest: int) -> tuple[Int64s, Int64s]:
     """The repeated field 3, packed or not: its first values, and how many there are."""
     index = np.full((len(spans), deepest), -1, np.int64)
     lengths = np.zeros(len(spans), np.int64)
-    for row in range(len(spans)):
-        at, end = spans[row, 0], spans[row, 1]
-        while at < end:
-            number, wire, value, length, behind = field(buffer, at, end)
-            if behind < 0:
-                break
-            if number == 3 and wire == WIRE_VARINT:
-                if lengths[row] < deepest:
-                    index[row, lengths[row]] = value
-                lengths[row] += 1
-            elif number == 3 and wire == WIRE_BYTES:
-                inner = value
-                while inner < value + length:
-                    part, inner = varint(buffer, inner, value + length)
-                    if inner < 0:
-                        break
-                    if lengths[row] < deepest:
-                        index[row, lengths[row]] = part
-                    lengths[row] += 1
-            at = behind
+    for first, found in _fields_of(buffer, spans):
+        chosen = np.flatnonzero(found.number == 3)
+        values: dict[int, list[int]] = {}
+        for owner, wire, value, length in zip(
+            *(
+                column[chosen].tolist()
+                for column in (found.message, found.wire, found.value, found.length)
+            ),
+            strict=True,
+        ):
+            own = values.setdefault(owner, [])
+            if wire == WIRE_VARINT:
+                own.append(value)
+            elif wire == WIRE_BYTES:
+                own += packed_varints(buffer, value, value + length)
+        for owner, own in values.items():
+            index[first + owner, : len(own)] = own[:deepest]
+            lengths[first + owner] = len(own)
     return index, lengths
 
 
-@jit
-def _hashes(buffer, spans):
-    found = np.empty(len(spans), np.uint64)
-    for row in range(len(spans)):
-        found[row] = hash_bytes(buffer, spans[row, 0], spans[row, 1])
-    return found
+def _fields_of(buffer: Buffer, spans: Int64s) -> Iterator[tuple[int, Fields]]:
+    """The fields of some of the messages at once: the first of these, and their fields."""
+    for first in range(0, len(spans), _AT_ONCE):
+        some = spans[first : first + _AT_ONCE]
+        yield first, fields_of(buffer, some[:, 0], some[:, 1])

@@ -10,38 +10,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.base.jit import jit, jit_no_alloc
+from marin_profile.base.columns import counts_of, distinct, run_starts
 from marin_profile.base.times import PS_PER_US
 from marin_profile.events.timeline import Int32s, Int64s, Line, Op, Plane
 from marin_profile.readers.json_events import Events
 from marin_profile.readers.json_scan import MAX_SPAN_US
 
 
-@jit_no_alloc
-def line_runs(line, first, count):
+def line_runs(line: Int32s, first: Int64s, count: Int64s) -> bool:
     """Fill first row and number of rows of each line; whether the rows of every line touch."""
-    contiguous = True
-    previous = -1
-    for row in range(len(line)):
-        current = line[row]
-        if count[current] == 0:
-            first[current] = row
-        elif current != previous:
-            contiguous = False
-        count[current] += 1
-        previous = current
-    return contiguous
+    runs = run_starts(line)
+    lines = line[runs]
+    first[lines[::-1]] = runs[::-1]
+    count[:] = counts_of(line, len(count))
+    return len(distinct(lines, len(count))) == len(runs)
 
 
-@jit
-def rows_by_line(line, count):
+def rows_by_line(line: Int32s, count: Int64s) -> Int64s:
     """The rows in the order of their lines; inside a line they keep their order."""
-    place = np.cumsum(count) - count
-    order = np.empty(len(line), np.int64)
-    for row in range(len(line)):
-        order[place[line[row]]] = row
-        place[line[row]] += 1
-    return order
+    # Numbers of two bytes are sorted in linear time.
+    is_short = len(count) <= np.iinfo(np.int16).max
+    return np.argsort(line.astype(np.int16) if is_short else line, kind="stable")
 
 
 class Columns:

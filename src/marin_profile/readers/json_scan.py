@@ -95,14 +95,14 @@ def known_keys() -> HashTable:
     return table
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def mix_word(a, b, word):
     a = (a ^ word) * P1
     b = (b + word) * P2
     return a ^ (a >> U32), b ^ (b >> U29)
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def hash_span(buf, start, stop, a, b):
     """Two 64-bit hashes, of which `a` and `b` are the state so far, extended by one span."""
     a, b = mix_word(a, b, np.uint64(stop - start))
@@ -115,7 +115,7 @@ def hash_span(buf, start, stop, a, b):
     return a, b
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def find_row(table, a, b):
     """The row of the entry (a, b), else the free row where it belongs."""
     mask = len(table) - 1
@@ -125,7 +125,7 @@ def find_row(table, a, b):
     return at
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def intern(table, a, b, index):
     """The index of the entry (a, b); if there is none it is added with `index`."""
     at = find_row(table, a, b)
@@ -136,27 +136,27 @@ def intern(table, a, b, index):
     return np.int64(table[at, 2]) - 1
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def copy_entries(table, bigger):
     for at in range(len(table)):
         if table[at, 2] != 0:
             intern(bigger, table[at, 0], table[at, 1], np.int64(table[at, 2]) - 1)
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def add_key(table, buf, length, level, field):
     a, b = hash_span(buf, 0, length, P1, np.uint64(level))
     intern(table, a, b, field)
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def field_of(known, buf, start, stop, level):
     """The field of a key of the event (level 0) or of its args (level 1), or -1."""
     a, b = hash_span(buf, start, stop, P1, np.uint64(level))
     return np.int64(known[find_row(known, a, b), 2]) - 1
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def read_object(buf, i, end, known, spans):
     """Fill `spans` from the object that opens at `i`; what it lacks is -1.
 
@@ -214,7 +214,7 @@ def read_object(buf, i, end, known, spans):
         i = skip_space(buf, i, end)
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def read_id(buf, spans, field):
     """An integer field, 0 where it is missing or no integer."""
     if spans[field, 0] < 0:
@@ -222,7 +222,7 @@ def read_id(buf, spans, field):
     return parse_int(buf, spans[field, 0], spans[field, 1])[0]
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def read_duration(buf, spans):
     """(duration in ps, 0 or the reason to drop the event). JAX writes instants as 1 ps: 0."""
     if spans[DUR, 0] < 0:
@@ -236,7 +236,7 @@ def read_duration(buf, spans):
     return (duration if duration != 1 else 0), 0
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def hash_op(buf, spans):
     a = P1
     b = P2
@@ -246,7 +246,7 @@ def hash_op(buf, spans):
     return a, b
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def read_ids(buf, spans, columns, row):
     """Fill the id columns of a row, and HAS."""
     has = 0
@@ -258,7 +258,7 @@ def read_ids(buf, spans, columns, row):
     columns[HAS, row] = has
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def read_times(buf, spans, instant, columns, row):
     """Fill the time columns of a row; 0 or the reason to drop the event."""
     if spans[TS, 0] < 0:
@@ -277,7 +277,7 @@ def read_times(buf, spans, instant, columns, row):
     return 0
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def add_event(buf, spans, instant, lines, ops, columns, new_ops, counts):
     """Append a row, or count the reason why not."""
     row = counts[ROWS]
@@ -303,7 +303,7 @@ def add_event(buf, spans, instant, lines, ops, columns, new_ops, counts):
     read_ids(buf, spans, columns, row)
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def add_meta(buf, spans, metas, counts):
     row = counts[METAS]
     counts[METAS] += 1
@@ -314,7 +314,7 @@ def add_meta(buf, spans, metas, counts):
         metas[row, 4 + k] = spans[ARG_NAME, k]
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def phase_of(buf, spans):
     """The letter of `ph`; 0 if it is none."""
     start = spans[PH, 0]
@@ -323,13 +323,13 @@ def phase_of(buf, spans):
     return 0
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def is_empty(buf, i, stop):
     """Whether the object that opens at `i` is `{}`."""
     return skip_space(buf, i + 1, stop) == stop - 1
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def scan_json_events(buf, i, end, known, spans, lines, ops, columns, new_ops, metas, counts):
     """Read the objects of an events array from `i` on, at most as many as fit.
 
@@ -366,7 +366,7 @@ def scan_json_events(buf, i, end, known, spans, lines, ops, columns, new_ops, me
     return i, ROOM_FULL
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def find_event(buf, i, end, final, known, spans):
     """The position of the first whole event at or after `i`, and whether there is one.
 

@@ -14,12 +14,15 @@ from typing import BinaryIO
 import numpy as np
 from isal import igzip_lib
 
+from marin_profile.base.jit import expect
 from marin_profile.readers.whole_file import MAGIC
 
 # Compressed bytes per step. Small, because an error costs the output of its step.
 STEP = 1 << 12
 PIECE = 1 << 16
 WINDOW = 1 << 20
+# An event takes so many times as much text as it takes bytes of a protobuf.
+TEXT_OF_BYTE = 8
 # An incomplete object beyond this size is damage.
 MAX_OBJECT = 1 << 24
 # What unpacks to more is cut there: traces pack to a tenth or so.
@@ -63,6 +66,7 @@ class StreamWindow:
                 break
             self.buf[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
             self.end += len(piece)
+        expect((self.end - kept) // TEXT_OF_BYTE)
         self._look_for_zeros(kept)
         return self.end > kept
 

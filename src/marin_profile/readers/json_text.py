@@ -34,7 +34,7 @@ QUOTES = np.uint64(0x2222222222222222)
 BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def load_word(buf, i):
     """Eight bytes, little-endian; unsigned indices make this one machine instruction."""
     at = np.uint64(i)
@@ -44,20 +44,20 @@ def load_word(buf, i):
     return word
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def zero_bytes(word):
     """The top bit of the lowest zero byte of `word` (and perhaps of bytes above it); 0 if none."""
     return (word - ONES) & ~word & TOPS
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def lowest_byte(tops):
     """Which byte holds the lowest bit of `tops`, a non-zero result of `zero_bytes`."""
     below = (tops & (~tops + np.uint64(1))) - np.uint64(1)
     return np.int64(((below & ONES) * ONES) >> np.uint64(56)) - 1
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def skip_space(buf, i, end):
     """The position of the next byte that is no white space (nor a control character)."""
     while i < end and buf[i] <= 32:
@@ -65,7 +65,7 @@ def skip_space(buf, i, end):
     return i
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def string_end(buf, i, end):
     """The position after the string that opens at `i`, or CUT."""
     i += 1
@@ -84,7 +84,7 @@ def string_end(buf, i, end):
     return CUT
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def container_end(buf, i, end):
     """The position after the object or array that opens at `i`; brackets are only counted."""
     depth = 0
@@ -107,7 +107,7 @@ def container_end(buf, i, end):
     return CUT
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def token_end(buf, i, end):
     """The position after a bare number or word (NaN too)."""
     start = i
@@ -118,7 +118,7 @@ def token_end(buf, i, end):
     return i if i > start and AFTER_TOKEN[buf[i]] == 1 else BAD
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def value_end(buf, i, end):
     """The position after the value that starts at `i`, CUT or BAD."""
     if i >= end:
@@ -131,7 +131,7 @@ def value_end(buf, i, end):
     return token_end(buf, i, end)
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def unquoted(buf, start, stop):
     """The span without its quotes and the spaces inside them."""
     if stop - start >= 2 and buf[start] == 34:
@@ -143,13 +143,13 @@ def unquoted(buf, start, stop):
     return start, stop
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def digit_at(buf, i):
     """The digit at `i`; outside 0 to 9 if there is none."""
     return np.int64(buf[i]) - 48
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def parse_int(buf, start, stop):
     """(value, is it an integer), modulo 2^64 in two's complement; the span may be quoted."""
     i, stop = unquoted(buf, start, stop)
@@ -168,7 +168,7 @@ def parse_int(buf, start, stop):
     return -value if negative else value, True
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def parse_exponent(buf, i, stop):
     """(exponent, is it one); beyond 9999 it stays there."""
     negative = i < stop and buf[i] == 45
@@ -186,14 +186,14 @@ def parse_exponent(buf, i, stop):
     return -value if negative else value, True
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def digits_end(buf, i, stop):
     while i < stop and 48 <= buf[i] <= 57:
         i += 1
     return i
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def parse_scientific(buf, start, stop):
     """`parse_plain` for text with an exponent; the position is -1 if it is no number."""
     dot = digits_end(buf, start, stop)
@@ -233,7 +233,7 @@ def parse_scientific(buf, start, stop):
     return whole, millionths, rest, stop
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def parse_plain(buf, i, stop):
     """(whole, millionths, rest, position where the number ends) of unsigned text.
 
@@ -271,7 +271,7 @@ def parse_plain(buf, i, stop):
     return whole, millionths, rest, i
 
 
-@jit_no_alloc
+@jit_no_alloc(always=True)
 def parse_decimal(buf, start, stop):
     """(whole, millionths, is it a number below 4e18): decimal text, possibly quoted.
 

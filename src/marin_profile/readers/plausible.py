@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.base.jit import jit_no_alloc
 from marin_profile.base.times import PS_PER_NS
 from marin_profile.capture.formats import XPLANE
 from marin_profile.events.timeline import Flow, Int64s, Line, Sparse, Timeline
@@ -54,8 +53,7 @@ def checked(timeline: Timeline) -> Timeline:
     """The Timeline without what cannot be; `doubts` say what was left out."""
     if not timeline.num_events:
         return timeline
-    facts = np.zeros((len(timeline.lines), 5), np.int64)
-    line_facts(timeline.line, timeline.start, timeline.duration, facts)
+    facts = line_facts(timeline)
     found = _Found()
     timeline = _without_odd_device_times(timeline, facts, found)
     drop = np.zeros(timeline.num_events, np.bool_)
@@ -77,28 +75,21 @@ class _Found:
         self.doubts: list[str] = []
 
 
-@jit_no_alloc
-def line_facts(line, start, duration, facts):
+def line_facts(timeline: Timeline) -> Int64s:
     """Per line: first and last start, last end, longest duration, how often starts descend."""
-    previous = -1
-    for row in range(len(line)):
-        at = line[row]
-        begin = start[row]
-        end = begin + duration[row]
-        if at != previous:
-            facts[at, 0] = begin
-            facts[at, 1] = begin
-            facts[at, 2] = end
-            facts[at, 3] = duration[row]
-            previous = at
-            continue
-        if begin < start[row - 1]:
-            facts[at, 4] += 1
-            facts[at, 0] = min(facts[at, 0], begin)
-        else:
-            facts[at, 1] = max(facts[at, 1], begin)
-        facts[at, 2] = max(facts[at, 2], end)
-        facts[at, 3] = max(facts[at, 3], duration[row])
+    facts = np.zeros((len(timeline.lines), 5), np.int64)
+    for index, line in enumerate(timeline.lines):
+        if line.count:
+            rows = slice(line.first, line.first + line.count)
+            start, duration = timeline.start[rows], timeline.duration[rows]
+            facts[index] = (
+                start.min(),
+                start.max(),
+                (start + duration).max(),
+                duration.max(),
+                np.count_nonzero(start[1:] < start[:-1]),
+            )
+    return facts
 
 
 # --- events outside the profile ----------------------------------------------------------------
@@ -229,37 +220,23 @@ def _longer_than_programs(timeline: Timeline, facts: Int64s, drop: Bools, found:
 # --- device times ------------------------------------------------------------------------------
 
 
-@jit_no_alloc
-def shift_extent(line, start, rows, values, low, high):
-    """Per line: the least and the greatest distance of the device clock from the event clock."""
-    for i in range(len(rows)):
-        at = line[rows[i]]
-        shift = values[i] - start[rows[i]]
-        low[at] = min(low[at], shift)
-        high[at] = max(high[at], shift)
-
-
 def _without_odd_device_times(timeline: Timeline, facts: Int64s, found: _Found) -> Timeline:
     column = timeline.device_start
     if not len(column):
         return timeline
-    far = np.iinfo(np.int64).max
-    low = np.full(len(timeline.lines), far, np.int64)
-    high = np.full(len(timeline.lines), -far, np.int64)
-    shift_extent(timeline.line, timeline.start, column.rows, column.values, low, high)
     longest = _longest_module(timeline, facts)
     odd: list[Int64s] = []
     for index, line in enumerate(timeline.lines):
-        if low[index] > high[index]:
+        first, last = np.searchsorted(column.rows, (line.first, line.first + line.count))
+        if first == last:
             continue
+        rows = column.rows[first:last]
+        shift = column.values[first:last] - timeline.start[rows]
         # Clocks drift; an op's device time may be any part of its execution.
         own = longest.get(line.plane, 2 * int(facts[index, LONGEST]))
         spread = own + (int(facts[index, LAST]) - int(facts[index, FIRST])) // 100 + PS_PER_MS
-        if high[index] - low[index] <= spread:
+        if int(shift.max()) - int(shift.min()) <= spread:
             continue
-        first, last = np.searchsorted(column.rows, (line.first, line.first + line.count))
-        rows = column.rows[first:last]
-        shift = column.values[first:last] - timeline.start[rows]
         odd.append(rows[np.abs(shift - int(np.median(shift))) > spread])
     rows = np.concatenate([*odd, _too_long_on_device(timeline, longest)])
     if not len(rows):

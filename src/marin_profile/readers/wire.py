@@ -1,4 +1,4 @@
-"""The protobuf wire format and the XPlane hot loops, as numba functions over a byte array.
+"""The protobuf wire format over whole files, and the XPlane hot loops, over a byte array.
 
 Contract
 * `buffer` is a uint8 array; a message is the half-open span [at, end) of it.
@@ -9,19 +9,52 @@ Contract
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from marin_profile.base.columns import Int64s
 from marin_profile.base.hashing import mix64
-from marin_profile.base.jit import jit, jit_inline, jit_no_alloc
-from marin_profile.readers.protobuf import WIRE_BYTES, WIRE_FIXED32, WIRE_FIXED64, WIRE_VARINT
+from marin_profile.base.jit import is_compiled, jit_inline, jit_no_alloc
+from marin_profile.readers.protobuf import (
+    BROKEN,
+    WIRE_BYTES,
+    WIRE_FIXED32,
+    WIRE_FIXED64,
+    WIRE_VARINT,
+    FieldRow,
+    next_field,
+    signed_varint,
+    walk_message,
+)
+from marin_profile.readers.wire_columns import LONGEST_PS, MISSING, scan_events, varints
 
-BROKEN = -1
-MISSING = np.int64(np.iinfo(np.int64).min)
+Buffer = NDArray[np.uint8]
 
 # Columns of a `walk` row: number, wire type, value (varint or content offset), content length.
 FIELD, WIRE, VALUE, LENGTH = 0, 1, 2, 3
 
 
-@jit_no_alloc
+def walk(buffer: Buffer, at: int, end: int) -> tuple[list[FieldRow], int]:
+    """The fields of a message as rows [FIELD, WIRE, VALUE, LENGTH]; where it broke or BROKEN."""
+    return walk_message(buffer.data, at, end)
+
+
+def packed_varints(buffer: Buffer, at: int, end: int) -> list[int]:
+    """The varints of a packed field, signed, up to its end or to damage."""
+    content = buffer[at:end].tobytes()
+    if content.isascii():
+        return [*content]
+    ends = at + 1 + np.flatnonzero(buffer[at:end] < 128)
+    values, behind = varints(buffer, np.append(at, ends[:-1])[: len(ends)], ends)
+    broken = np.flatnonzero(behind == BROKEN)
+    whole: list[int] = values[: broken[0] if len(broken) else None].tolist()
+    return whole
+
+
+def _varint_plain(buffer, at, end):
+    return signed_varint(memoryview(buffer), at, end)
+
+
+@jit_no_alloc(portable=_varint_plain)
 def varint(buffer, at, end):
     """The unsigned varint at `at` as int64 bits, and the offset behind it (BROKEN on damage)."""
     if at < end and buffer[at] < 128:
@@ -39,7 +72,11 @@ def varint(buffer, at, end):
     return np.int64(0), np.int64(BROKEN)
 
 
-@jit_inline
+def _field_plain(buffer, at, end):
+    return next_field(memoryview(buffer), at, end)
+
+
+@jit_inline(portable=_field_plain)
 def field(buffer, at, end):
     """The field at `at`: (number, wire type, value or content offset, content length, next)."""
     tag, at = varint(buffer, at, end)
@@ -66,7 +103,7 @@ def field(buffer, at, end):
     return number, wire, np.int64(at), length, np.int64(at + length)
 
 
-@jit_no_alloc
+@jit_no_alloc(views=True)
 def line_header(buffer, at, end):
     """What an XLine says besides its events, without keeping them.
 
@@ -101,42 +138,19 @@ def line_header(buffer, at, end):
     return line_id, timestamp_ns, name, display, count, broke_at, odd
 
 
-@jit
-def walk(buffer, at, end):
-    """The fields of a message as rows [FIELD, WIRE, VALUE, LENGTH]; where it broke or BROKEN."""
-    rows = np.empty((16, 4), np.int64)
+@jit_no_alloc(views=True)
+def event_spans(buffer, at, end, spans):
+    """Fills a row (offset, end) for each event of an XLine, as many as `line_header` counts."""
     count = 0
-    broke_at = np.int64(BROKEN)
     while at < end:
         number, wire, value, length, behind = field(buffer, at, end)
         if behind < 0:
-            broke_at = np.int64(at)
             break
-        if count == len(rows):
-            larger = np.empty((2 * count, 4), np.int64)
-            larger[:count] = rows
-            rows = larger
-        rows[count, 0] = number
-        rows[count, 1] = wire
-        rows[count, 2] = value
-        rows[count, 3] = length
-        count += 1
+        if number == 4 and wire == WIRE_BYTES:
+            spans[count, 0] = value
+            spans[count, 1] = value + length
+            count += 1
         at = behind
-    return rows[:count].copy(), broke_at
-
-
-@jit
-def packed_varints(buffer, at, end):
-    """The varints of a packed field, unsigned, up to its end or to damage."""
-    values = np.empty(end - at, np.uint64)
-    count = 0
-    while at < end:
-        value, at = varint(buffer, at, end)
-        if at < 0:
-            break
-        values[count] = np.uint64(value)
-        count += 1
-    return values[:count].copy()
 
 
 @jit_no_alloc
@@ -168,13 +182,21 @@ def find_slot(table, keys, first, second, third):
 
 # Counters of a scan, see `_scan`.
 ROW, AGGREGATED, NEGATIVE, FAR, LONG, OPS, BROKE_AT, FULL = range(8)
-# 26 days: starts and durations of this size, added and subtracted, fit int64.
-LONGEST_PS = np.int64(26 * 24 * 3600 * 10**12)
 
 
 def scan_line_events(
-    buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids, start, duration, op, numbers
-):
+    buffer: Buffer,
+    at: int,
+    end: int,
+    shift_ps: int,
+    number_ids: Int64s,
+    key_ids: Int64s,
+    anchor_ids: Int64s,
+    start: Int64s,
+    duration: Int64s,
+    op: NDArray[np.int32],
+    numbers: Int64s,
+) -> tuple[int, dict[str, int], Int64s, Int64s, int]:
     """Read the events of one XLine.
 
     shift_ps: added to every offset. number_ids: stat metadata ids of EVENT_NUMBERS (MISSING where
@@ -185,6 +207,10 @@ def scan_line_events(
     Returns (events written, events left out by reason, metadata id per distinct op, message offset
     and end of the first event of each distinct op, offset of damage or BROKEN).
     """
+    if not is_compiled():
+        return scan_events(
+            buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids, start, duration, op, numbers
+        )
     capacity = 64
     table = np.full(4 * capacity, -1, np.int64)
     keys = np.zeros((capacity, 3), np.uint64)

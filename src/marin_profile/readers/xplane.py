@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from marin_profile.base.errors import BrokenInputError
+from marin_profile.base.jit import expect
 from marin_profile.base.text import plural
 from marin_profile.events.buffers import BufferPlan
 from marin_profile.events.timeline import HloInstruction, Plane, Timeline
@@ -25,9 +26,9 @@ from marin_profile.readers.hlo_memory import read_buffer_plan
 from marin_profile.readers.op_stats import Stat
 from marin_profile.readers.plausible import checked
 from marin_profile.readers.profile_window import ENVIRONMENT_PLANE, START_STAT, STOP_STAT
-from marin_profile.readers.protobuf import LONGEST_VARINT, WIRE_BYTES, read_varint
+from marin_profile.readers.protobuf import BROKEN, LONGEST_VARINT, WIRE_BYTES, read_varint
 from marin_profile.readers.whole_file import read_whole
-from marin_profile.readers.wire import BROKEN, walk
+from marin_profile.readers.wire import walk
 from marin_profile.readers.xplane_events import EventColumns
 from marin_profile.readers.xplane_planes import RawPlane, first_text
 
@@ -46,7 +47,7 @@ def read_xplane(stream: BinaryIO, *, path: str) -> Timeline:
     hostname = ""
     spans = []
     odd_fields = 0
-    for number, wire, at, length in space.tolist():
+    for number, wire, at, length in space:
         if wire != WIRE_BYTES or number not in SPACE_FIELDS:
             odd_fields += 1
         elif number == PLANE:
@@ -54,13 +55,13 @@ def read_xplane(stream: BinaryIO, *, path: str) -> Timeline:
         elif number == HOSTNAME and not hostname:
             hostname = text(buffer, (at, at + length))
     if broke_at != BROKEN:
-        spans += _cut_plane(buffer, int(broke_at))
+        spans += _cut_plane(buffer, broke_at)
     read = [RawPlane.read(buffer, span) for span in spans]
     if all(plane.is_empty for plane in read):
         raise BrokenInputError(_why_unreadable(buffer, path))
     damaged = {plane.broke_at: plane.name for plane in read if plane.broke_at != BROKEN}
     if broke_at != BROKEN and read[-1].broke_at == BROKEN:
-        damaged[int(broke_at)] = ""
+        damaged[broke_at] = ""
     planes, repeated = _one_per_name(read)
     doubts = _odd_fields(odd_fields, planes)
     return checked(_assemble(buffer, planes, hostname, damaged, repeated, doubts, path))
@@ -106,6 +107,7 @@ def _one_per_name(read: list[RawPlane]) -> tuple[list[RawPlane], list[RawPlane]]
 
 def _load(stream: BinaryIO, path: str) -> Buffer:
     buffer = read_whole(stream, path=path)
+    expect(len(buffer))
     if not len(buffer):
         raise BrokenInputError(
             f"{path} is empty (0 bytes): the profiler wrote nothing, as it does when a capture "

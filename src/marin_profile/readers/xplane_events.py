@@ -27,7 +27,9 @@ from marin_profile.readers.allocations import allocation_ids, read_allocations
 from marin_profile.readers.hlo import Buffer, Span
 from marin_profile.readers.line_clocks import EARLIEST_EPOCH_NS, line_starts
 from marin_profile.readers.op_stats import EVENT_NUMBERS, FLOW_NUMBERS, OP_ANCHORS, OP_STATS
-from marin_profile.readers.wire import BROKEN, MISSING, scan_line_events
+from marin_profile.readers.protobuf import BROKEN
+from marin_profile.readers.wire import scan_line_events
+from marin_profile.readers.wire_columns import MISSING
 from marin_profile.readers.xplane_ops import OpDecoder
 from marin_profile.readers.xplane_planes import RawLine, RawPlane
 

@@ -11,17 +11,9 @@ from dataclasses import dataclass, field
 
 from marin_profile.readers.hlo import Buffer, Span, fields, text
 from marin_profile.readers.op_stats import Stat
-from marin_profile.readers.protobuf import WIRE_BYTES
-from marin_profile.readers.wire import (
-    BROKEN,
-    FIELD,
-    LENGTH,
-    MISSING,
-    VALUE,
-    WIRE,
-    line_header,
-    walk,
-)
+from marin_profile.readers.protobuf import BROKEN, WIRE_BYTES
+from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, line_header, walk
+from marin_profile.readers.wire_columns import MISSING
 
 DOUBLE_BYTES = 8
 
@@ -50,8 +42,8 @@ class RawPlane:
     @staticmethod
     def read(buffer: Buffer, span: Span) -> RawPlane:
         rows, broke_at = walk(buffer, span[0], span[1])
-        plane = RawPlane(broke_at=int(broke_at))
-        for row in rows.tolist():
+        plane = RawPlane(broke_at=broke_at)
+        for row in rows:
             number, value = row[FIELD], row[VALUE]
             inner = (value, value + row[LENGTH])
             is_message = row[WIRE] == WIRE_BYTES

@@ -50,7 +50,7 @@ def _parses(buffer, at, end):
     return True
 
 
-@jit
+@jit(views=True)
 def text_spans(buffer, hits):
     """The texts of a space that hold at least one of the sorted offsets `hits`: rows (at, end)."""
     found = np.empty((len(hits), 2), np.int64)
@@ -124,7 +124,7 @@ def _name_entry(buffer, at, end):
     return key, first, last
 
 
-@jit
+@jit(views=True)
 def stat_names(buffer, at, end):
     """A plane's stat metadata: rows (id, offset of the name, its end)."""
     rows = np.empty((16, 3), np.int64)
@@ -145,7 +145,7 @@ def stat_names(buffer, at, end):
     return rows[:count].copy()
 
 
-@jit
+@jit(views=True)
 def stack_values(buffer, begin, stop, ids, uses):
     """The values of a plane's stats whose metadata id is one of `ids`: rows (at, end). `uses[k]`
     collects how stat metadata k is used: as a stack's value, as anything else, or both."""

@@ -56,7 +56,7 @@ def host_names(buffer: Buffer) -> list[str]:
     rows, _ = walk(buffer, 0, len(buffer))
     return [
         buffer[at : at + length].tobytes().decode("utf-8", "replace")
-        for number, wire, at, length in rows.tolist()
+        for number, wire, at, length in rows
         if number == 4 and wire == WIRE_BYTES and length
     ]
 
@@ -78,7 +78,7 @@ def _hits(buffer: Buffer, needles: Sequence[bytes]) -> np.ndarray:
 
 def _stacks(buffer: Buffer) -> Iterator[Span]:
     rows, _ = walk(buffer, 0, len(buffer))
-    for number, wire, at, length in rows.tolist():
+    for number, wire, at, length in rows:
         if number != 1 or wire != WIRE_BYTES:
             continue
         plane = (at, at + length)

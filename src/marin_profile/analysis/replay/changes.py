@@ -26,8 +26,7 @@ import numpy as np
 
 from marin_profile.analysis.replay.graph import GAP, Graph, Points
 from marin_profile.analysis.replay.track import OP, PASS, Part
-from marin_profile.base.columns import sum_by, unique_pairs
-from marin_profile.base.jit import jit
+from marin_profile.base.columns import run_starts, sum_by, unique_pairs
 from marin_profile.events.timeline import Int64s
 
 COMMUNICATION, GAPS, DEVICE = "communication", "host_gaps", "device"
@@ -164,25 +163,22 @@ def own_and_others(points: Points) -> tuple[Int64s, Int64s]:
     return points.own, others
 
 
-@jit
-def median_of_others(meeting, own, row, others):
+def median_of_others(meeting: Int64s, own: Int64s, row: Int64s, others: Int64s) -> None:
     """Writes into `others`, by row; the meetings are in order. Halves are rounded down."""
-    first = 0
-    for i in range(1, len(meeting) + 1):
-        if i < len(meeting) and meeting[i] == meeting[first]:
-            continue
-        size = i - first
-        if size > 1:
-            order = np.argsort(own[first:i])
-            half = (size - 1) // 2
-            for rank in range(size):
-                upper = half + (1 if half >= rank else 0)
-                value = own[first + order[upper]]
-                if size % 2 == 1:
-                    under = half - 1 + (1 if half - 1 >= rank else 0)
-                    value = (value + own[first + order[under]]) // 2
-                others[row[first + order[rank]]] = value
-        first = i
+    begins = run_starts(meeting)
+    sizes = np.diff(np.append(begins, len(meeting)))
+    first, size = np.repeat(begins, sizes), np.repeat(sizes, sizes)
+    order = np.lexsort((own, meeting))
+    rank = np.arange(len(meeting)) - first
+    half = (size - 1) // 2
+    # Of an odd number of others the one in the middle, of an even one those beside it; the value's
+    # own rank is passed over.
+    upper = half + (half >= rank)
+    lower = np.where(size % 2 == 1, half - 1 + (half - 1 >= rank), upper)
+    met = size > 1
+    ranked = own[order]
+    values = (ranked[(first + upper)[met]] + ranked[(first + lower)[met]]) // 2
+    others[row[order[met]]] = values
 
 
 def _parts(

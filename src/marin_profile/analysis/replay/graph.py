@@ -31,13 +31,15 @@ from marin_profile.analysis.collectives.matching import (
 )
 from marin_profile.analysis.collectives.waits import neighbours
 from marin_profile.analysis.replay.track import DeviceTrack, HostTrack, Part, blocking
-from marin_profile.base.jit import jit
+from marin_profile.base.columns import counts_of
+from marin_profile.base.jit import jit_no_alloc
 from marin_profile.base.times import PS_PER_US
 from marin_profile.events.timeline import Int64s
 
 GAP = -1
 LITTLE = PS_PER_US
 _FAR = np.iinfo(np.int64).max
+_NEVER = np.iinfo(np.int64).min
 _MOST_POINTS = 4_000_000
 
 
@@ -125,24 +127,33 @@ class Graph:
         return ends if complete else None
 
 
-@jit
-def replay(first, begin, own, meeting, departs, after, floor, tail):
+def replay(
+    first: Int64s,
+    begin: Int64s,
+    own: Int64s,
+    meeting: Int64s,
+    departs: NDArray[np.bool_],
+    after: Int64s,
+    floor: Int64s,
+    tail: Int64s,
+) -> tuple[Int64s, bool]:
     """(when each device ends, whether all of them do). first: of each device's points."""
-    devices = len(begin)
-    meetings = 0
-    for i in range(len(meeting)):
-        meetings = max(meetings, meeting[i] + 1)
-    missing = np.zeros(meetings, np.int64)
-    last = np.full(meetings, np.iinfo(np.int64).min, np.int64)
-    for i in range(len(meeting)):
-        if not departs[i]:
-            missing[meeting[i]] += 1
-    at = begin.copy()
-    point = first[:-1].copy()
+    meetings = int(meeting.max(initial=-1)) + 1
+    missing = counts_of(meeting[~departs], meetings)
+    last = np.full(meetings, _NEVER, np.int64)
+    at, point = begin.copy(), first[:-1].copy()
+    _advance(first, own, meeting, departs, after, floor, missing, last, at, point)
+    return at + tail, bool((point == first[1:]).all())
+
+
+@jit_no_alloc(views=True)
+def _advance(first, own, meeting, departs, after, floor, missing, last, at, point):
+    """Moves each device as far as it comes: `at` and `point`. Of each meeting, missing: how many
+    have not arrived; last: when the last one did."""
     moved = True
     while moved:
         moved = False
-        for device in range(devices):
+        for device in range(len(at)):
             while point[device] < first[device + 1]:
                 i = point[device]
                 here = meeting[i]
@@ -150,7 +161,7 @@ def replay(first, begin, own, meeting, departs, after, floor, tail):
                     if missing[here]:
                         break
                     time = max(at[device] + own[i], floor[i])
-                    if last[here] > np.iinfo(np.int64).min:
+                    if last[here] > _NEVER:
                         time = max(time, last[here] + after[i])
                     at[device] = time
                 else:
@@ -159,10 +170,6 @@ def replay(first, begin, own, meeting, departs, after, floor, tail):
                     missing[here] -= 1
                 point[device] += 1
                 moved = True
-    complete = True
-    for device in range(devices):
-        complete = complete and point[device] == first[device + 1]
-    return at + tail, complete
 
 
 # --- building it ---

@@ -27,9 +27,8 @@ from marin_profile.analysis.op_facts import OpFacts
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import CPU, SPARSECORE
 from marin_profile.analysis.steps.annotations import find_markers
-from marin_profile.base.columns import extent_by
+from marin_profile.base.columns import extent_by, is_sorted
 from marin_profile.base.intervals import Intervals, Window
-from marin_profile.base.jit import jit
 from marin_profile.base.times import PS_PER_US
 from marin_profile.events.classify import COMPUTE
 from marin_profile.events.host_events import COMPILE, FRAME, NAMED, WAIT
@@ -243,28 +242,35 @@ def _parts_of(facts: Sequence[OpFacts], parts: Sequence[Part]) -> Int64s:
     return np.array(rows, np.int64).reshape(len(facts), 3).T.copy()
 
 
-@jit
-def spent_before(times, piece_start, piece_end, op, part_of, parts):
-    """(parts, points) the time of the pieces of each part before each point. part_of: (3, ops) the
-    parts of an op, -1 for none; the pieces are in order of their start."""
+def spent_before(
+    times: Int64s,
+    piece_start: Int64s,
+    piece_end: Int64s,
+    op: Int64s,
+    part_of: Int64s,
+    parts: int,
+) -> Int64s:
+    """(parts, points) the time of the pieces of each part before each point, from the first point
+    on. part_of: (3, ops) the parts of an op, -1 for none; the pieces are in order of their
+    start."""
     spent = np.zeros((parts, len(times)), np.int64)
-    last = len(times) - 1
-    at = 0
-    for i in range(len(op)):
-        start, end = piece_start[i], piece_end[i]
-        while at < last and times[at + 1] <= start:
-            at += 1
-        for row in range(3):
-            part = part_of[row, op[i]]
-            if part < 0:
-                continue
-            here = at
-            while here < last and times[here] < end:
-                length = min(end, times[here + 1]) - max(start, times[here])
-                if length > 0:
-                    spent[part, here + 1] += length
-                here += 1
     for part in range(parts):
-        for point in range(1, len(times)):
-            spent[part, point] += spent[part, point - 1]
+        in_part = (part_of == part).any(axis=0)
+        own = np.flatnonzero(in_part[op])
+        if len(own):
+            spent[part] = _covered_before(times, piece_start[own], piece_end[own])
     return spent
+
+
+def _covered_before(times: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
+    """How much of [times[0], times[i]) the intervals take together; they are sorted by start."""
+    ends = ends if is_sorted(ends) else np.sort(ends)
+    elapsed = _elapsed(times, starts) - _elapsed(times, ends)
+    return elapsed - elapsed[0]
+
+
+def _elapsed(times: Int64s, since: Int64s) -> Int64s:
+    """At each time how long ago the sorted instants before it are, together. It may not fit its 64
+    bits; differences that fit are right all the same."""
+    count = np.searchsorted(since, times)
+    return count * times - np.append(0, np.cumsum(since))[count]

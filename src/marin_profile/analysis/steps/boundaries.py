@@ -23,8 +23,7 @@ import numpy as np
 
 from marin_profile.analysis.device_ops import DeviceOps
 from marin_profile.analysis.steps.series import NO_STEP, Bools, LongOp, StepSeries
-from marin_profile.base.columns import extent_by, is_sorted
-from marin_profile.base.jit import jit
+from marin_profile.base.columns import extent_by, is_sorted, run_starts
 from marin_profile.base.text import plural
 from marin_profile.base.times import PS_PER_NS
 from marin_profile.events.timeline import Int64s
@@ -34,6 +33,7 @@ LEAST_STEPS_WITH_WORK = 3
 _PS_PER_MS = 1_000_000_000
 _LOW = np.iinfo(np.int64).min
 _LISTED = 8
+_MOST_CELLS = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -195,28 +195,28 @@ def _by_step(step: Int64s) -> Int64s:
     return rows if is_sorted(own) else rows[np.argsort(own, kind="stable")]
 
 
-@jit
-def _ops_of_steps(rows, step, op, count, ops):
+def _ops_of_steps(
+    rows: Int64s, step: Int64s, op: Int64s, count: int, ops: int
+) -> tuple[Int64s, Int64s, Int64s, Bools, Bools]:
     """Of each step the first and the last op (`ops`: none); of each op in how many of the steps
-    between the first and the last it is, and whether it is in those."""
-    first = np.full(count, ops, np.int64)
-    last = np.full(count, ops, np.int64)
+    between the first and the last it is, and whether it is in those. `rows`: step by step."""
+    own, what = step[rows], op[rows]
+    first, last = np.full(count, ops, np.int64), np.full(count, ops, np.int64)
+    begins = run_starts(own)
+    first[own[begins]] = what[begins]
+    last[own[begins]] = what[np.append(begins, len(own))[1:] - 1]
     steps_with = np.zeros(ops, np.int64)
-    latest = np.zeros(ops, np.int64)
-    in_first = np.zeros(ops, np.bool_)
-    in_last = np.zeros(ops, np.bool_)
-    for row in rows[::-1]:
-        first[step[row]] = op[row]
-    for row in rows:
-        own, what = step[row], op[row]
-        last[own] = what
-        if own == 0:
-            in_first[what] = True
-        elif own == count - 1:
-            in_last[what] = True
-        elif latest[what] != own:
-            latest[what] = own
-            steps_with[what] += 1
+    at_once = max(1, _MOST_CELLS // ops)
+    for begin in range(1, count - 1, at_once):
+        end = min(begin + at_once, count - 1)
+        some = slice(*np.searchsorted(own, (begin, end)).tolist())
+        has_op = np.zeros((end - begin, ops), np.bool_)
+        has_op[own[some] - begin, what[some]] = True
+        steps_with += has_op.sum(axis=0)
+    in_first, in_last = np.zeros(ops, np.bool_), np.zeros(ops, np.bool_)
+    in_first[what[own == 0]] = True
+    if count > 1:
+        in_last[what[own == count - 1]] = True
     return first, last, steps_with, in_first, in_last
 
 

@@ -1,0 +1,42 @@
+"""Real captures with plain and with compiled loops: the same summary, and numba only for one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from marin_profile.base.jit import COMPILED, PLAIN, forced
+from real.captures import CPU8, GPU_CONV, GPU_GEMM, GPU_GTX, GPU_LEGACY, V6E, summarize
+
+XPLANES = (
+    f"{V6E}/host0.xplane.pb",
+    f"{CPU8}/cpu8.xplane.pb",
+    f"{GPU_CONV}/tw003.xplane.pb",
+    f"{GPU_GEMM}/tw003.xplane.pb",
+    f"{GPU_LEGACY}/mi300x.xplane.pb",
+    f"{GPU_GTX}/cyclops.xplane.pb",
+)
+
+
+@pytest.mark.parametrize("name", XPLANES)
+def test_both_forms_give_the_same_summary(traces: Path, name: str) -> None:
+    with forced(PLAIN):
+        plain = summarize(traces / name)
+    with forced(COMPILED):
+        compiled = summarize(traces / name)
+    assert plain.model_dump_json() == compiled.model_dump_json()
+
+
+def test_a_small_capture_needs_no_numba(traces: Path, tmp_path: Path) -> None:
+    command = ["summarize", "--xplane-file", str(traces / XPLANES[0])]
+    command += ["--output", str(tmp_path / "summary.json")]
+    code = (
+        "import sys; from marin_profile.cli import run\n"
+        f"code = run({command!r})\n"
+        "print(code, 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.splitlines()[-1] == "0 False"
