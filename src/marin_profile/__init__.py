@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from marin_profile.opened import Profile
     from marin_profile.opened import open as open
     from marin_profile.pipeline import SummarizeOptions, summarize, summarize_capture
+    from marin_profile.profiled import profile
     from marin_profile.profiling.config import ProfileOptions, ProfilerConfig, Window
     from marin_profile.profiling.loops import profile_window
     from marin_profile.profiling.stepper import profiler
@@ -38,6 +39,7 @@ _HOMES = {
     "list_queries": "marin_profile.queries",
     "load_summary": "marin_profile.schema",
     "open": "marin_profile.opened",
+    "profile": "marin_profile.profiled",
     "profile_window": "marin_profile.profiling.loops",
     "profiler": "marin_profile.profiling.stepper",
     "render_change": "marin_profile.reports.verdict",
@@ -63,6 +65,7 @@ __all__ = [
     "compare",
     "list_queries",
     "load_summary",
+    "profile",
     "profile_window",
     "profiler",
     "render_change",

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import atexit
 import logging
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
 from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.profiling.devices import DeviceWork
-from marin_profile.profiling.ingestion import Ingestions, Limits, Outcome
+from marin_profile.profiling.ingestion import Ingestions, Limits
 from marin_profile.profiling.job import Job
 from marin_profile.profiling.trace import Trace, reason
 
@@ -39,6 +40,7 @@ class ProfiledWindow:
     _timeout: float
     _left: int = 0
     _problem: str | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def summary(self) -> Path | None:
@@ -49,6 +51,17 @@ class ProfiledWindow:
     def report(self) -> Path | None:
         return self.folder / REPORT_FILE if self.folder else None
 
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to wait for; never waits, and may be asked in another thread."""
+        self._advance()
+        return not self._left
+
+    @property
+    def problem(self) -> str | None:
+        """What went wrong so far."""
+        return self._problem
+
     def finish(self) -> str | None:
         """Wait for summary and report, at most `ingest_timeout` seconds. None, or what went wrong.
 
@@ -57,13 +70,11 @@ class ProfiledWindow:
         atexit.unregister(self.finish)
         self._ingestions.hurry()
         deadline = time.monotonic() + self._timeout
-        while self._left:
-            self._take(self._ingestions.advance())
-            if self._left and time.monotonic() >= deadline:
-                self._ingestions.stop()
-                self._left = 0
-                self._problem = f"not done within {self._timeout:g} s"
-            time.sleep(LOOK_EVERY if self._left else 0)
+        while not self.is_done:
+            if time.monotonic() >= deadline:
+                self._give_up(f"not done within {self._timeout:g} s")
+            else:
+                time.sleep(LOOK_EVERY)
         if self._problem is not None:
             logger.warning(
                 "%s: not summarised: %s; to finish it: marin-profile finish %s",
@@ -77,12 +88,19 @@ class ProfiledWindow:
         self._left = 1
         atexit.register(self.finish)
         self._ingestions.add(job)
-        self._take(self._ingestions.advance())
+        self._advance()
 
-    def _take(self, ended: list[Outcome]) -> None:
-        for outcome in ended:
-            self._left -= 1
-            self._problem = outcome.reason
+    def _advance(self) -> None:
+        with self._lock:
+            for outcome in self._ingestions.advance():
+                self._left -= 1
+                self._problem = outcome.reason
+
+    def _give_up(self, why: str) -> None:
+        with self._lock:
+            self._ingestions.stop()
+            self._left = 0
+            self._problem = why
 
 
 @contextmanager
