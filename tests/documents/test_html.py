@@ -142,3 +142,15 @@ def test_many_rows_stay_within_the_size_of_an_attachment():
     page = render_html(build_summary(hot_ops=ops))
     assert page.count("fusion.") >= 5000
     assert len(page.encode()) <= 1_500_000
+
+
+def test_where_names_are_long_fewer_rows_keep_the_page_as_small():
+    """5,000 ops whose names and scopes are as long as any is shown are too many, and it is said."""
+    ops = [hot_op(f"fusion.{at}", 1.0, tf_op_path=f"{at}/" + "scope/" * 100) for at in range(5000)]
+    ops = [one.model_copy(update={"name": one.name + "x" * 200}) for one in ops]
+    page = render_html(build_summary(hot_ops=ops))
+    assert len(page.encode()) <= 1_500_000
+    left = re.search(r"([\d,]+) ops left out", page)
+    assert left is not None
+    assert page.count(f"{'x' * 18}</code>") == 5000 - int(left[1].replace(",", ""))
+    assert "ops left out" not in render_html(build_summary(hot_ops=ops), top_k=5000)

@@ -207,6 +207,18 @@ def test_the_icicle_shows_one_pass_at_a_time(page):
     assert told == "jit(step)=>mlp: 2.40 ms, 32.3 % of op time, forward pass"
 
 
+def test_without_the_script_everything_is_there(browser, tmp_path):
+    path = tmp_path / "report.html"
+    ops = [hot_op(f"fusion.{at}", float(at)) for at in range(1, OPS + 1)]
+    path.write_text(render_html(build_summary(hot_ops=ops)), encoding="utf-8")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    assert ops_table(page).locator("tbody tr").count() == OPS
+    assert [one.is_visible() for one in page.locator(".switch figure").all()] == [True] * 4
+    context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_is_wider_than_the_window(page, scheme, width):

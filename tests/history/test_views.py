@@ -173,6 +173,16 @@ def test_a_long_history_shows_its_end():
     [series] = [block for block in section.blocks if isinstance(block, Series)]
     assert len(series.points) == MOST_POINTS
     assert f", the last of {MOST_POINTS + 5:,}," in series.title
+    # A configuration more halves that.
+    other = record(1, 900.0).model_copy(update={"label": "other"})
+    one, two = history_document(findings_of(History((*days, other), ()))).sections
+    shown = [
+        len(block.points)
+        for side in (one, two)
+        for block in side.blocks
+        if isinstance(block, Series)
+    ]
+    assert sorted(shown) == [1, MOST_POINTS // 2]
 
 
 def test_the_figures() -> None:

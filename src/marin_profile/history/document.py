@@ -1,7 +1,7 @@
 """A history as a document: a section, a series and a table for each configuration.
 
-Contract: the lead says which slowdowns and drifts stand; a series shows the last MOST_POINTS
-captures, with the level before and after each change.
+Contract: the lead says which slowdowns and drifts stand. All series together show the last
+MOST_POINTS captures, but each at least FEWEST_POINTS, with the level before and after each change.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from marin_profile.history.record import TYPICAL, HistoryRecord
 from marin_profile.history.repeats import FAILED
 from marin_profile.history.trends import Trend
 
-MOST_POINTS = 1000
+MOST_POINTS, FEWEST_POINTS = 1000, 80
 
 
 def history_document(findings: Findings, *, tail: int = 20) -> Document:
     """`tail`: how many of the last captures each table lists."""
     groups = findings.groups
     total = f"{plural(findings.num_records, 'record')} of {plural(len(groups), 'configuration')}"
+    most = max(MOST_POINTS // max(len(groups), 1), FEWEST_POINTS)
     stands = objections(findings, on_change=True, on_drift=True)
     return Document(
         title="Step time history",
@@ -47,19 +48,19 @@ def history_document(findings: Findings, *, tail: int = 20) -> Document:
         sections=sections(
             (
                 plain(words.title(one.group.configuration), None),
-                list(_group(one, tail, findings.baseline)),
+                list(_group(one, tail, most, findings.baseline)),
             )
             for one in groups
         ),
     )
 
 
-def _group(one: GroupFindings, tail: int, baseline: str | None) -> Iterator[Block]:
+def _group(one: GroupFindings, tail: int, most: int, baseline: str | None) -> Iterator[Block]:
     group = one.group
     yield _said(words.counts(group))
     yield _said(words.measure(group.configuration))
     for found in one.trends:
-        yield from _trend(one, found, baseline)
+        yield from _trend(one, found, most, baseline)
     if group.typical.points:
         yield from _captures(group.typical, tail)
 
@@ -68,13 +69,15 @@ def _said(text: str) -> Paragraph:
     return Paragraph(plain(text, None))
 
 
-def _trend(one: GroupFindings, found: TrendFindings, baseline: str | None) -> Iterator[Block]:
+def _trend(
+    one: GroupFindings, found: TrendFindings, most: int, baseline: str | None
+) -> Iterator[Block]:
     trend = found.trend
     about = "" if trend.estimand == TYPICAL else f"{words.STEPS[trend.estimand]}: "
     yield _said(about + words.trend(trend))
     yield _said(about + words.noise(one.group, trend))
     if trend.estimand == TYPICAL and trend.points:
-        yield _series(trend)
+        yield _series(trend, most)
     changes = tuple(
         (
             plain(f"{about}change: {words.change(trend, change)}", None),
@@ -90,9 +93,9 @@ def _trend(one: GroupFindings, found: TrendFindings, baseline: str | None) -> It
         yield _said(about + words.baseline(found.baseline, baseline))
 
 
-def _series(trend: Trend) -> Series:
+def _series(trend: Trend, most: int) -> Series:
     """The last points; changes and levels by their places among these."""
-    start = max(0, len(trend.points) - MOST_POINTS)
+    start = max(0, len(trend.points) - most)
     shown, count = trend.points[start:], len(trend.points) - start
     changes = [change for change in trend.changes if change.index > start]
     bounds = [0, *(change.index - start for change in changes), count]
