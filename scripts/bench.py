@@ -3,6 +3,8 @@
 Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer-python PYTHON]
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py sequential [--runs 100000] [--seed 1]
+       python scripts/bench.py hosts [--hosts 8 16 32 64] [--events 1000000]
+       python scripts/bench.py pod [--hosts 1024] [--jobs 2]
        python scripts/bench.py callback [--captures 4] [--end]
        python scripts/bench.py step
        python scripts/bench.py page [--rows 5000] [--devices 1000]
@@ -33,6 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bench_callback
+import bench_hosts
 import bench_page
 import bench_repeats
 import bench_sequential
@@ -78,6 +81,12 @@ def main() -> None:
     sequential = verbs.add_parser("sequential", help="simulated looks after every pair")
     bench_sequential.add_arguments(sequential)
     sequential.set_defaults(run=bench_sequential.bench_sequential)
+    hosts = verbs.add_parser("hosts", help="speed and memory by hosts and processes")
+    bench_hosts.add_arguments(hosts)
+    hosts.set_defaults(run=_bench_hosts)
+    pod = verbs.add_parser("pod", help="a summary and a page of 1,024 hosts")
+    bench_hosts.add_pod_arguments(pod)
+    pod.set_defaults(run=bench_hosts.bench_pod)
     callback = verbs.add_parser("callback", help="what a training notices of its callback")
     bench_callback.add_arguments(callback)
     callback.set_defaults(run=bench_callback.bench_callback)
@@ -95,6 +104,11 @@ def main() -> None:
     repeats.set_defaults(run=bench_repeats.bench_repeats)
     options = parser.parse_args()
     options.run(options)
+
+
+def _bench_hosts(options: argparse.Namespace) -> None:
+    raw = (_traces() / CAPTURE / "host0.xplane.pb").read_bytes()
+    bench_hosts.bench_hosts(options, repeat_xplane(raw, options.events))
 
 
 def bench_summarize(options: argparse.Namespace) -> None:

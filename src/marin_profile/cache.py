@@ -1,12 +1,12 @@
-"""Summaries that were made before, by what they were made of.
+"""Summaries, hosts' parts and fleets' rows that were made before, by what they were made of.
 
 Contract
 * The key is all that a summary depends on: the bytes, names and grouping of the capture's files,
   the contexts beside it, every option, and this version of the code. A copy elsewhere has the same
   key, since a summary is the same wherever its capture lies.
 * The cache is a folder of the user's own that nobody else may write; where it is not, and where the
-  disk refuses, it is not used. What is damaged in it is made again. Beyond MOST_BYTES the summaries
-  that were not asked for longest go.
+  disk refuses, it is not used. What is damaged in it is made again. Beyond MOST_BYTES what was not
+  asked for longest goes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from marin_profile.schema import ProfileSummary, load_summary
 from marin_profile.version import package_version
 
 MOST_BYTES = 1 << 28
+MOST_BYTES_OF_PARTS = 1 << 31
 
 
 def cache_folder() -> Path:
@@ -61,7 +62,7 @@ def _keep(summary: ProfileSummary, path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if is_private(path.parent):
         write_whole(path.parent, {path.name: summary.to_json().encode()})
-        _forget_oldest(path.parent)
+        _forget_oldest(path.parent, MOST_BYTES)
 
 
 def is_private(folder: Path) -> bool:
@@ -74,11 +75,11 @@ def is_private(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not writable
 
 
-def _forget_oldest(folder: Path) -> None:
-    kept = [(path.stat(), path) for path in folder.glob("*.json")]
+def _forget_oldest(folder: Path, most_bytes: int) -> None:
+    kept = [(path.stat(), path) for path in folder.glob("[!.]*")]
     size = sum(found.st_size for found, _ in kept)
     for found, path in sorted(kept, key=lambda one: (one[0].st_mtime_ns, one[1].name)):
-        if size <= MOST_BYTES:
+        if size <= most_bytes:
             break
         path.unlink(missing_ok=True)
         size -= found.st_size
@@ -119,3 +120,67 @@ def _code() -> Iterator[int]:
     root = Path(__file__).parent
     times = [path.stat().st_mtime_ns for path in root.rglob("*.py")]
     yield from (len(times), max(times))
+
+
+# --- what goes into other summaries and tables ---------------------------------------------------
+
+
+class Kept:
+    """Results in a folder, each a file `<key>-<content>`: a `base.resumable.Store`. This version of
+    the code is in every key."""
+
+    def __init__(self, folder: Path, most_bytes: int) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._code = json.dumps([package_version(), *_code()])
+        self._new_bytes = 0
+        names = os.listdir(folder) if is_private(folder) else []
+        self._keys = {name.partition("-")[0] for name in names}
+
+    def may_hold(self, key: str) -> bool:
+        return self._short(key) in self._keys
+
+    def holds(self, key: str, content: str) -> bool:
+        return self._path(key, content).is_file()
+
+    def get(self, key: str, content: str) -> bytes | None:
+        path = self._path(key, content)
+        try:
+            result = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            return None
+        return result
+
+    def keep(self, key: str, content: str, result: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if is_private(self._folder):
+                write_whole(self._folder, {self._path(key, content).name: result})
+                self._new_bytes += len(result)
+                if self._new_bytes > self._most_bytes // 16:
+                    self.tidy()
+
+    def tidy(self) -> None:
+        """Let the results go that were not asked for longest, where they are too many."""
+        self._new_bytes = 0
+        with contextlib.suppress(OSError):
+            _forget_oldest(self._folder, self._most_bytes)
+
+    def _path(self, key: str, content: str) -> Path:
+        return self._folder / f"{self._short(key)}-{_short(content)}"
+
+    def _short(self, key: str) -> str:
+        return _short(self._code + key)
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def kept_parts() -> Kept:
+    return Kept(user_cache("parts"), MOST_BYTES_OF_PARTS)
+
+
+def kept_rows() -> Kept:
+    return Kept(user_cache("rows"), MOST_BYTES)

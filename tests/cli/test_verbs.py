@@ -170,7 +170,7 @@ def summarized(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Capture, Summarize
     """Stands in for the analysis; tells what it was called with."""
     calls: list[tuple[Capture, SummarizeOptions]] = []
 
-    def stand_in(capture: Capture, options: SummarizeOptions) -> ProfileSummary:
+    def stand_in(capture: Capture, options: SummarizeOptions, *, read: object) -> ProfileSummary:
         calls.append((capture, options))
         return build_summary()
 
@@ -238,7 +238,7 @@ def test_summarize_that_fails_writes_no_file(
     error: Exception,
     exit_code: int,
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(marin_profile.pipeline, "summarize_capture", fail)

@@ -11,7 +11,15 @@ from marin_profile.base.errors import UsageError
 from marin_profile.base.startup import ready_to_read
 from marin_profile.base.text import either
 from marin_profile.capture.formats import FORMATS
-from marin_profile.cli.options import Verb, emit, note, output_option, wandb_options, warmup_option
+from marin_profile.cli.crews import hosts_reader, jobs_options
+from marin_profile.cli.options import (
+    Verb,
+    emit,
+    note,
+    output_option,
+    wandb_options,
+    warmup_option,
+)
 
 if TYPE_CHECKING:
     from marin_profile.inputs import Kind
@@ -54,6 +62,13 @@ def _file_options(command: Callable[..., None]) -> Callable[..., None]:
     help="How to divide time_breakdown; the others reproduce older numbers.",
 )
 @click.option("--stamp", is_flag=True, help="Write the current time as generated_at_utc.")
+@jobs_options
+@click.option(
+    "--cache/--no-cache",
+    "use_cache",
+    default=True,
+    help="Of many hosts, take those that were read before from the user's cache, and keep others.",
+)
 @output_option
 def command(
     profile_dir: str | None,
@@ -69,6 +84,9 @@ def command(
     hot_op_limit: int,
     breakdown_mode: str,
     stamp: bool,
+    jobs: int | None,
+    scheduler: str | None,
+    use_cache: bool,
     output: str | None,
     **files: str | None,
 ) -> None:
@@ -114,8 +132,8 @@ def command(
         breakdown_mode=breakdown_mode,
         stamp=stamp,
     )
-    with working_on(capture):
-        summary = summarize_capture(capture, options)
+    with working_on(capture), hosts_reader(capture, jobs, scheduler, use_cache=use_cache) as read:
+        summary = summarize_capture(capture, options, read=read)
     emit(_with_run(summary, fetched).to_json(), output)
 
 

@@ -1,4 +1,4 @@
-"""From a capture's files to its summary: hosts are read one after the other, then merged.
+"""From a capture's files to its summary: hosts are read, in turn or at once, then merged.
 
 In goes a `capture.sources.Capture` (or a path), out comes a `schema.ProfileSummary`.
 """

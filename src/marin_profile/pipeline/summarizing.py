@@ -1,12 +1,13 @@
-"""A capture's files -> ProfileSummary: reads each host in turn, then merges.
+"""A capture's files -> ProfileSummary: reads the hosts, then merges them in their order.
 
-Contract: one Timeline is in memory at a time. A file that cannot be read gives way to its sibling,
-and the summary says so; files with the same bytes count once. Same input, same summary.
+Contract: one Timeline is in memory at a time, unless a crew reads the hosts (`crew_reading`). A
+file that cannot be read gives way to its sibling, and the summary says so; files with the same
+bytes count once. Same input, same summary, whoever reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ from marin_profile.pipeline.reading import (
     read_host_file,
     twin_of,
 )
+from marin_profile.pipeline.shared_facts import SharedFacts
 from marin_profile.schema import ProfileSummary
 from marin_profile.version import package_version
 
@@ -64,6 +66,19 @@ class SummarizeOptions:
             )
 
 
+@dataclass(frozen=True)
+class HostTask:
+    """A host to read; `only_steps` are the steps that the other hosts have too."""
+
+    file: HostFile
+    options: SummarizeOptions
+    only_steps: SharedSteps | None = None
+
+
+# What each task gives, in their order: the host, or why it cannot be read.
+ReadHosts = Callable[[Sequence[HostTask]], Iterable[HostRead | BrokenInputError]]
+
+
 def summarize(
     path: str | Path, options: SummarizeOptions | None = None, *, hosts: Sequence[str] = ()
 ) -> ProfileSummary:
@@ -80,16 +95,16 @@ def summarize_capture(
     options: SummarizeOptions | None = None,
     *,
     known: Mapping[str, HostRead] = MappingProxyType({}),
+    read: ReadHosts | None = None,
 ) -> ProfileSummary:
     """Summarise all hosts of a capture; those whose file is in `known` (path -> part, made with the
-    same options) are not read again.
+    same options) are not read again. `read` reads the others; by default one after the other, here.
 
     Raises BrokenInputError if no file can be read, CannotAnswerError if no device did any work.
     """
     options = options or SummarizeOptions()
-    hosts = _Hosts(options, known)
-    for host_file in capture.hosts:
-        hosts.add(host_file)
+    hosts = _Hosts(options, read or _read_in_turn)
+    hosts.read(capture.hosts, known)
     hosts.align_steps()
     if not hosts.parts:
         raise hosts.first_error or no_file_in(capture)
@@ -120,11 +135,12 @@ def summarize_capture(
 
 
 class _Hosts:
-    """The hosts of a capture as they are read, one after the other."""
+    """The hosts of a capture, in their order."""
 
-    def __init__(self, options: SummarizeOptions, known: Mapping[str, HostRead]) -> None:
+    def __init__(self, options: SummarizeOptions, read: ReadHosts) -> None:
         self._options = options
-        self._known = known
+        self._read = read
+        self._shared = SharedFacts()
         self._sources: list[HostFile] = []
         self.parts: list[HostPart] = []
         self.files: list[SourceFile] = []
@@ -132,13 +148,18 @@ class _Hosts:
         self.jax_version = ""
         self.first_error: BrokenInputError | None = None
 
-    def add(self, host_file: HostFile) -> None:
-        """Read and analyse one host; what cannot be read, or was read already, becomes a note."""
-        try:
-            found = self._known.get(host_file.path) or read_host(host_file, self._options)
-        except BrokenInputError as error:
-            self.first_error = self.first_error or error
-            self.notes.append(missing(host_file, error))
+    def read(self, host_files: Sequence[HostFile], known: Mapping[str, HostRead]) -> None:
+        """What cannot be read, or was read already, becomes a note."""
+        new = [file for file in host_files if file.path not in known]
+        found = iter(self._read([HostTask(file, self._options) for file in new]))
+        for host_file in host_files:
+            own = known.get(host_file.path)
+            self._add(host_file, next(found) if own is None else own)
+
+    def _add(self, host_file: HostFile, found: HostRead | BrokenInputError) -> None:
+        if isinstance(found, BrokenInputError):
+            self.first_error = self.first_error or found
+            self.notes.append(missing(host_file, found))
             return
         file = replace(found.file, host=host_file.host)
         if (twin := twin_of(file, self.files)) is not None:
@@ -147,23 +168,31 @@ class _Hosts:
         self.files.append(file)
         self._sources.append(host_file)
         self.jax_version = self.jax_version or found.jax_version
-        self.parts.append(_placed(found.part, host_file))
+        self.parts.append(_placed(self._shared.in_part(found.part), host_file))
 
     def align_steps(self) -> None:
         """Windows and per-step figures must cover the same steps on every host: where hosts differ,
         read them again for the steps that all have."""
-        selections = shared_steps(self.parts)
-        for index, selection in enumerate(selections):
-            if selection is not None:
-                timeline, file = read_host_file(self._sources[index])
-                own, shared = self.parts[index].steps.count, len(selection.positions)
-                if shared < own:
-                    self.notes.append(
-                        f"Host {file.host} has {own} steps; the {shared} that all hosts have are "
-                        "used."
-                    )
-                part = _analyse(timeline, file.host, self._options, selection)
-                self.parts[index] = _placed(part, self._sources[index])
+        selections = {
+            index: selection
+            for index, selection in enumerate(shared_steps(self.parts))
+            if selection is not None
+        }
+        tasks = [
+            HostTask(self._sources[index], self._options, selection)
+            for index, selection in selections.items()
+        ]
+        for (index, selection), found in zip(selections.items(), self._read(tasks), strict=True):
+            if isinstance(found, BrokenInputError):
+                raise found
+            own, shared = self.parts[index].steps.count, len(selection.positions)
+            if shared < own:
+                self.notes.append(
+                    f"Host {self.files[index].host} has {own} steps; the {shared} that all hosts "
+                    "have are used."
+                )
+            part = self._shared.in_part(found.part)
+            self.parts[index] = _placed(part, self._sources[index])
 
 
 def _placed(part: HostPart, host_file: HostFile) -> HostPart:
@@ -177,11 +206,23 @@ def _placed(part: HostPart, host_file: HostFile) -> HostPart:
     return replace(part, host=host_file.host, machine=machine)
 
 
-def read_host(host_file: HostFile, options: SummarizeOptions) -> HostRead:
+def read_host(
+    host_file: HostFile, options: SummarizeOptions, only_steps: SharedSteps | None = None
+) -> HostRead:
     """Read and analyse one host by itself. Raises BrokenInputError."""
     timeline, file = read_host_file(host_file)
-    part = _analyse(timeline, host_file.host, options)
+    part = _analyse(timeline, host_file.host, options, only_steps)
     return HostRead(file, part, _jax_version(timeline))
+
+
+def _read_in_turn(tasks: Sequence[HostTask]) -> Iterator[HostRead | BrokenInputError]:
+    for task in tasks:
+        try:
+            found = read_host(task.file, task.options, task.only_steps)
+        except BrokenInputError as error:
+            yield error
+        else:
+            yield found
 
 
 def _analyse(

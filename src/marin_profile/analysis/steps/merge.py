@@ -65,7 +65,7 @@ def shared_steps(parts: Sequence[HostPart]) -> list[SharedSteps | None]:
     """For each host the steps that all hosts with steps have; None where that is all of its steps,
     with the same ones cut, or it has none. What is cut at the edge of one host's steps is cut."""
     with_steps = [part for part in parts if part.steps.count]
-    keys = {part.host: _keys(part, with_steps) for part in with_steps}
+    keys = {part.host: own for part, own in zip(with_steps, _keys(with_steps), strict=True)}
     shared = set.intersection(*map(set, keys.values())) if keys else set()
     cut = {
         key
@@ -95,7 +95,7 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
     first = with_steps[0]
     if len({part.steps.source for part in with_steps}) > 1:
         notes.append("Hosts name their steps in different ways: steps are matched by position.")
-    keys = [_keys(part, with_steps) for part in with_steps]
+    keys = _keys(with_steps)
     shared = set(keys[0]).intersection(*keys[1:])
     if any(set(key) != shared for key in keys):
         notes.append(
@@ -151,12 +151,14 @@ def _mean_period(
     return float(np.median(means)) if means else None, min(counts, default=0)
 
 
-def _keys(part: HostPart, parts: Sequence[HostPart]) -> list[int]:
-    numbered = all(None not in other.steps.numbers for other in parts)
-    unique = all(len(set(other.steps.numbers)) == other.steps.count for other in parts)
-    if numbered and unique and len({other.steps.source for other in parts}) == 1:
-        return [number for number in part.steps.numbers if number is not None]
-    return list(range(part.steps.count))
+def _keys(parts: Sequence[HostPart]) -> list[list[int]]:
+    """What the steps of each host meet by."""
+    numbers = [[number for number in part.steps.numbers if number is not None] for part in parts]
+    is_numbered = len({part.steps.source for part in parts}) == 1 and all(
+        len(own) == len(set(own)) == part.steps.count
+        for own, part in zip(numbers, parts, strict=True)
+    )
+    return numbers if is_numbered else [list(range(part.steps.count)) for part in parts]
 
 
 @dataclass(frozen=True)

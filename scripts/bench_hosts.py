@@ -1,0 +1,162 @@
+"""Many hosts at once: speed and memory by the number of hosts and processes, and a whole pod.
+
+`hosts`: 8, 16, 32 and 64 hosts of --events each (the real TPU capture repeated, each file with a
+host's name in it, so that none is like another), summarised by one process and by two, and by two
+workers of Dask where it is installed. A figure is a whole command with the files in the page cache;
+memory is the peak of the sum over all its processes (proportional set sizes). The last columns are
+ratios within the run.
+
+`pod`: hosts of 4 devices and 25 steps, all different, one device late: seconds, peak memory, bytes
+of the summary and of the page, and who is named. --jobs as of `summarize`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+SAMPLE_EVERY = 0.1  # seconds
+SUMMARIZE = ("-m", "marin_profile", "summarize", "--no-cache", "--profile-dir")
+
+
+@dataclass(frozen=True)
+class Measured:
+    seconds: float
+    megabytes: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--hosts", type=int, nargs="+", default=[8, 16, 32, 64])
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument(
+        "--cache", type=Path, default=Path(tempfile.gettempdir()) / "marin-profile-bench"
+    )
+
+
+def bench_hosts(options: argparse.Namespace, one_host: bytes) -> None:
+    """`one_host`: an XSpace with as many events as asked for."""
+    crews = {"1 job": ("--jobs", "1"), "2 jobs": ("--jobs", "2")}
+    if find_spec("distributed") is not None:
+        crews["dask 2"] = ("--jobs", "2", "--scheduler", "local")
+    heads = "".join(f"{f'{name} s':>10} {'MB':>7}" for name in crews)
+    print(f"{'hosts':>6}{heads}   faster than 1 job")
+    for hosts in options.hosts:
+        folder = _write(options.cache / f"hosts_{hosts}_{options.events}", hosts, one_host)
+        outputs = {name: folder / f"{name.replace(' ', '_')}.json" for name in crews}
+        found = {
+            name: measured([*SUMMARIZE, str(folder), *flags, "-o", str(outputs[name])])
+            for name, flags in crews.items()
+        }
+        if len({path.read_bytes() for path in outputs.values()}) > 1:
+            sys.exit("the summaries differ")
+        cells = "".join(f"{one.seconds:>10.2f} {one.megabytes:>7.0f}" for one in found.values())
+        alone = found["1 job"].seconds
+        ratios = ", ".join(f"{name} {alone / one.seconds:.2f} x" for name, one in found.items())
+        print(f"{hosts:>6}{cells}   {ratios}", flush=True)
+
+
+def _write(root: Path, hosts: int, one_host: bytes) -> Path:
+    folder = root / "plugins/profile/2026_01_02_03_04_05"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(hosts):
+        name = f"host-{number:04}"
+        path = folder / f"{name}.xplane.pb"
+        if not path.exists():
+            partial = path.with_suffix(".tmp")
+            partial.write_bytes(one_host + b"\x22" + bytes([len(name)]) + name.encode())
+            partial.replace(path)
+    return root
+
+
+def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--hosts", type=int, default=1024)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--cache", type=Path, default=Path(tempfile.gettempdir()) / "marin-profile-bench"
+    )
+
+
+def bench_pod(options: argparse.Namespace) -> None:
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    from builders_pod import write_pod
+
+    root = options.cache / f"pod_{options.hosts}"
+    late = (options.hosts // 2, 2)
+    write_pod(root, options.hosts, late=late)
+    summary, page = root / "summary.json", root / "report.html"
+    first = measured([*SUMMARIZE, str(root), "--jobs", str(options.jobs), "-o", str(summary)])
+    second = measured(["-m", "marin_profile", "report", "--summary", str(summary), "-o", str(page)])
+    content = json.loads(summary.read_bytes())
+    named = [one["host"] + one["device"] for one in content["stragglers"] if one["is_straggler"]]
+    took = f"{first.seconds:.1f} s, {first.megabytes:.0f} MB"
+    print(f"{options.hosts} hosts, {options.jobs} jobs: {took}")
+    sizes = [path.stat().st_size / 1e6 for path in (summary, page)]
+    print(f"summary {sizes[0]:.2f} MB; page {sizes[1]:.2f} MB in {second.seconds:.1f} s")
+    print(f"stragglers: {', '.join(named[:5])}")
+    parts = {name: len(json.dumps(value, indent=2)) for name, value in content.items()}
+    for name, size in sorted(parts.items(), key=lambda one: -one[1])[:8]:
+        print(f"  {name:24} {size / 1e6:8.3f} MB")
+
+
+def measured(arguments: list[str]) -> Measured:
+    started = time.perf_counter()
+    child = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    peak = _Peak(child.pid)
+    _, errors = child.communicate()
+    seconds = time.perf_counter() - started
+    if child.returncode:
+        sys.exit(f"{' '.join(arguments)} failed:\n{errors.decode(errors='replace')}")
+    return Measured(seconds, peak.stop() / 1e6)
+
+
+class _Peak:
+    """The largest sum of the proportional set sizes of a process and all below it."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._most = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._over.wait(SAMPLE_EVERY):
+            self._most = max(self._most, sum(map(_bytes_of, _below(self._pid))))
+
+    def stop(self) -> int:
+        self._over.set()
+        self._thread.join()
+        return self._most
+
+
+def _below(pid: int) -> list[int]:
+    found = [pid]
+    for parent in found:
+        try:
+            for task in os.listdir(f"/proc/{parent}/task"):
+                children = Path(f"/proc/{parent}/task/{task}/children").read_text()
+                found += map(int, children.split())
+        except OSError:
+            continue
+    return found
+
+
+def _bytes_of(pid: int) -> int:
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
