@@ -38,6 +38,7 @@ VERBS = {
     "captures": "List the captures below a folder.",
     "events": "Write every device event into a table for SQL: Parquet, CSV or JSON lines.",
     "trace": "Open a capture in Perfetto, at a step or an op.",
+    "fleet": "Compare many captures: who stands out, and how it developed.",
     "schema": "Print the JSON Schema of a summary.",
     "mcp": "Serve captures to agents (Model Context Protocol).",
     "skill": "Print how an agent makes a training faster with this.",

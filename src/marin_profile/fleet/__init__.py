@@ -1,0 +1,1 @@
+"""Many captures -> one table and one document: what differs between runs, hosts and hardware."""
