@@ -88,6 +88,7 @@ def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
 def bench_pod(options: argparse.Namespace) -> None:
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     from builders_pod import write_pod
+    from marin_profile.schema import load_summary, straggler_names
 
     root = options.cache / f"pod_{options.hosts}"
     late = (options.hosts // 2, 2)
@@ -95,14 +96,17 @@ def bench_pod(options: argparse.Namespace) -> None:
     summary, page = root / "summary.json", root / "report.html"
     first = measured([*SUMMARIZE, str(root), "--jobs", str(options.jobs), "-o", str(summary)])
     second = measured(["-m", "marin_profile", "report", "--summary", str(summary), "-o", str(page)])
-    content = json.loads(summary.read_bytes())
-    named = [one["host"] + one["device"] for one in content["stragglers"] if one["is_straggler"]]
+    content = load_summary(summary)
+    named = straggler_names(content.stragglers, content.straggler_hosts)
     took = f"{first.seconds:.1f} s, {first.megabytes:.0f} MB"
     print(f"{options.hosts} hosts, {options.jobs} jobs: {took}")
     sizes = [path.stat().st_size / 1e6 for path in (summary, page)]
     print(f"summary {sizes[0]:.2f} MB; page {sizes[1]:.2f} MB in {second.seconds:.1f} s")
     print(f"stragglers: {', '.join(named[:5])}")
-    parts = {name: len(json.dumps(value, indent=2)) for name, value in content.items()}
+    parts = {
+        name: len(json.dumps(value, indent=2))
+        for name, value in json.loads(summary.read_bytes()).items()
+    }
     for name, size in sorted(parts.items(), key=lambda one: -one[1])[:8]:
         print(f"  {name:24} {size / 1e6:8.3f} MB")
 

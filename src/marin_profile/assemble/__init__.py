@@ -15,6 +15,7 @@ from marin_profile.analysis.ops import merge_op_totals
 from marin_profile.analysis.steps.merge import merge_steps
 from marin_profile.analysis.transfers import merge_transfers
 from marin_profile.assemble import invariants
+from marin_profile.assemble.abridged import abridged_tables
 from marin_profile.assemble.communication import (
     collective,
     communication_ops,
@@ -34,7 +35,6 @@ from marin_profile.assemble.coverage import (
     warnings_section,
 )
 from marin_profile.assemble.findings import advice_section
-from marin_profile.assemble.host import host_activity
 from marin_profile.assemble.identity import (
     capture_section,
     digest,
@@ -51,7 +51,7 @@ from marin_profile.assemble.ledger import (
     time_breakdown,
 )
 from marin_profile.assemble.loops import loops
-from marin_profile.assemble.memory import allocators, memory
+from marin_profile.assemble.memory import memory
 from marin_profile.assemble.ops import families, hot_op, op_groups, regions, repeated_regions
 from marin_profile.assemble.profiling import profiling_section
 from marin_profile.assemble.programs import programs
@@ -97,8 +97,9 @@ def assemble(
     coverage = coverage_section(context)
     host_waits = judged_hosts(context)
     late = stragglers(context, host_waits), straggler_hosts(context, host_waits)
+    tables = abridged_tables(context, late[0])
     profiling = profiling_section(facts.contexts)
-    warnings = warnings_section(context, facts, coverage, profiling)
+    warnings = [*warnings_section(context, facts, coverage, profiling), *tables.notes]
     summary = schema.ProfileSummary(
         generated_at_utc=generated_at(parts),
         source_format=parts[0].source_format,
@@ -130,20 +131,22 @@ def assemble(
         repeated_regions=repeated_regions(context),
         gap_region_contexts=gap_contexts(context),
         optimization_candidates=advice_section(context, step_time, coverage, late, profiling),
-        device_ledger=device_ledger(context),
+        device_ledger=device_ledger(context, tables.devices),
+        device_quantiles=tables.quantiles,
         step_account=step_account(context),
         op_groups=op_groups(context),
         programs=programs(context),
         loops=loops(context),
         transfers=[transfer(row) for row in context.transfers],
         collectives=[collective(row) for row in context.collectives.rows],
-        stragglers=late[0],
+        stragglers=tables.stragglers,
         straggler_hosts=late[1],
         roofline=roofline,
         hosts=hosts_section(context, facts),
-        host_activity=host_activity(context),
+        host_activity=tables.activity,
         memory=memory(context),
-        allocators=allocators(context),
+        allocators=tables.allocators,
+        abridged=tables.abridged,
         what_if=what_if_section(context),
         coverage=coverage,
         capture=capture_section(parts, facts, profiling),

@@ -3,42 +3,71 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from marin_profile import schema
 from marin_profile.analysis.breakdown_v1 import BASIS_NAMES
+from marin_profile.analysis.host import HostPart
+from marin_profile.analysis.ledger import Ledger
+from marin_profile.assemble.abridged import Device
 from marin_profile.assemble.context import Context, each_us, us, us_or_none
 
 DEVICE_LEDGER = "device_ledger"
 
 
-def device_ledger(context: Context) -> list[schema.DeviceLedger]:
+def device_ledger(context: Context, shown: AbstractSet[Device]) -> list[schema.DeviceLedger]:
+    """A row for each device in `shown`, in each window; one for all others of a kind together."""
     rows = []
+    others: dict[tuple[str, str], list[tuple[HostPart, Ledger]]] = {}
     for part, device in context.devices:
         steady = device.steady if context.steady else None
         for window, ledger in ((schema.STEADY, steady), (schema.CAPTURE, device.capture)):
             if ledger is None:
                 continue
-            rows.append(
-                schema.DeviceLedger(
-                    device=device.name,
-                    host=part.host,
-                    kind=device.kind,
-                    window=window,
-                    window_start=us(ledger.start - part.first_op),
-                    window_duration=us(ledger.end - ledger.start),
-                    compute_duration=us(ledger.compute),
-                    overlapped_communication_duration=us(ledger.overlapped_communication),
-                    exposed_communication_duration=us(ledger.exposed_communication),
-                    exposed_transfer_duration=us(ledger.exposed_transfer),
-                    unattributed_duration=us(ledger.unattributed),
-                    idle_duration=us(ledger.idle),
-                    exposed_communication_by_kind=each_us(ledger.exposed_by_kind),
-                    overlapped_communication_by_kind=each_us(ledger.overlapped_by_kind),
-                    exposed_transfer_by_kind=each_us(ledger.transfer_by_kind),
-                )
-            )
+            if (part.host, device.name) in shown:
+                named = (device.name, part.host, device.kind, window)
+                rows.append(_ledger_row(*named, [(part, ledger)]))
+            else:
+                others.setdefault((device.kind, window), []).append((part, ledger))
+    rows += [
+        _ledger_row(schema.REMAINDER, "", kind, window, ledgers)
+        for (kind, window), ledgers in others.items()
+    ]
     return rows
+
+
+def _ledger_row(
+    device: str, host: str, kind: str, window: str, of_parts: Sequence[tuple[HostPart, Ledger]]
+) -> schema.DeviceLedger:
+    ledgers = [ledger for _, ledger in of_parts]
+    return schema.DeviceLedger(
+        device=device,
+        host=host,
+        kind=kind,
+        window=window,
+        window_start=us(min(ledger.start - part.first_op for part, ledger in of_parts)),
+        window_duration=us(sum(ledger.end - ledger.start for ledger in ledgers)),
+        compute_duration=us(sum(ledger.compute for ledger in ledgers)),
+        overlapped_communication_duration=us(
+            sum(ledger.overlapped_communication for ledger in ledgers)
+        ),
+        exposed_communication_duration=us(sum(ledger.exposed_communication for ledger in ledgers)),
+        exposed_transfer_duration=us(sum(ledger.exposed_transfer for ledger in ledgers)),
+        unattributed_duration=us(sum(ledger.unattributed for ledger in ledgers)),
+        idle_duration=us(sum(ledger.idle for ledger in ledgers)),
+        exposed_communication_by_kind=_added(ledger.exposed_by_kind for ledger in ledgers),
+        overlapped_communication_by_kind=_added(ledger.overlapped_by_kind for ledger in ledgers),
+        exposed_transfer_by_kind=_added(ledger.transfer_by_kind for ledger in ledgers),
+        devices=len(ledgers),
+    )
+
+
+def _added(maps: Iterable[Mapping[str, int]]) -> dict[str, float]:
+    total: Counter[str] = Counter()
+    for one in maps:
+        total.update(one)
+    return each_us(total)
 
 
 def step_account(context: Context) -> schema.StepAccount | None:
@@ -50,12 +79,6 @@ def step_account(context: Context) -> schema.StepAccount | None:
     ledgers = [row.ledger for row in rows]
     launches = [row.launch for row in rows if row.launch is not None]
     launch = sum(launches) if len(launches) == len(rows) else None
-
-    def by_kind(maps: Iterable[Mapping[str, int]]) -> dict[str, float]:
-        total: Counter[str] = Counter()
-        for one in maps:
-            total.update(one)
-        return each_us(total)
 
     kinds = {device.kind for _, device in context.devices if device.account is not None}
     return schema.StepAccount(
@@ -71,9 +94,9 @@ def step_account(context: Context) -> schema.StepAccount | None:
         unattributed_duration=us(sum(row.unattributed for row in ledgers)),
         idle_duration=us(sum(row.idle for row in ledgers)),
         launch_duration=us_or_none(launch),
-        exposed_communication_by_kind=by_kind(row.exposed_by_kind for row in ledgers),
-        overlapped_communication_by_kind=by_kind(row.overlapped_by_kind for row in ledgers),
-        exposed_transfer_by_kind=by_kind(row.transfer_by_kind for row in ledgers),
+        exposed_communication_by_kind=_added(row.exposed_by_kind for row in ledgers),
+        overlapped_communication_by_kind=_added(row.overlapped_by_kind for row in ledgers),
+        exposed_transfer_by_kind=_added(row.transfer_by_kind for row in ledgers),
     )
 
 

@@ -14,6 +14,7 @@ from marin_profile.comparison.exact import plain_change
 from marin_profile.comparison.executions import common_program
 from marin_profile.comparison.model import Caveat, Comparability, ScaledShapes
 from marin_profile.comparison.same_program import LEAST_COMMON, common_shares, scaled_shapes
+from marin_profile.facts.device_time import left_out_of
 from marin_profile.facts.memory import rematerialised
 from marin_profile.facts.step_time import kept_steps, ordinal, step_length
 from marin_profile.schema import ProfileSummary
@@ -123,6 +124,7 @@ def _machines(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]
         values = _pair(one.hardware_type, two.hardware_type)
         yield _blocking("hardware", f"Hardware differs: {values}.")
     yield from _devices(before, after)
+    yield from _single_devices(before, after)
     if before.step_account and after.step_account:
         kinds = before.step_account.device_kind, after.step_account.device_kind
         if kinds[0] != kinds[1]:
@@ -142,7 +144,7 @@ def _devices(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
     if _both_known_and_differ(*numbers):
         yield _blocking("devices", f"Number of devices differs: {_pair(*numbers)}.")
         return
-    captured = [{(row.host, row.device) for row in one.device_ledger} for one in (before, after)]
+    captured = [_captured(one) for one in (before, after)]
     if not all(captured) or len(captured[0]) == len(captured[1]):
         return
     fewer, more = sorted(captured, key=len)
@@ -153,6 +155,22 @@ def _devices(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
         "devices",
         f"The {side} capture lacks {_some(lacking)}; devices captured: {numbers_captured}.",
     )
+
+
+def _captured(summary: ProfileSummary) -> set[tuple[str, str]]:
+    if left_out_of(summary, "device_ledger"):
+        return {(host.host, device) for host in summary.hosts for device in host.devices}
+    return {(row.host, row.device) for row in summary.device_ledger}
+
+
+def _single_devices(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:
+    for side, one in (("before", before), ("after", after)):
+        if left_out := left_out_of(one, "device_ledger"):
+            yield _note(
+                "devices",
+                f"Devices are not compared one by one: {left_out:,} of the {side} capture have no "
+                "row of their own.",
+            )
 
 
 def _groups(before: ProfileSummary, after: ProfileSummary) -> Iterator[Caveat]:

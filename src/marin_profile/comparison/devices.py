@@ -23,7 +23,7 @@ from typing import TypeVar
 from marin_profile.base.text import natural_order
 from marin_profile.comparison.exact import change_of, microseconds, picoseconds
 from marin_profile.comparison.model import Change, DeviceChange
-from marin_profile.facts.device_time import SPARSE_CORE, ledger_rows
+from marin_profile.facts.device_time import SPARSE_CORE, left_out_of, single_devices
 from marin_profile.facts.step_time import kept_steps
 from marin_profile.schema import STEADY, DeviceLedger, ProfileSummary
 
@@ -61,8 +61,11 @@ class _Judged:
 def device_changes(
     before: Sequence[ProfileSummary], after: Sequence[ProfileSummary]
 ) -> list[DeviceChange]:
-    """The largest first. None without steps on both sides, and of a single device."""
+    """The largest first. None without steps on both sides, of a single device, and where not all
+    devices have rows: those that have are the ones that stand out."""
     captures = [*before, *after]
+    if any(left_out_of(summary, "device_ledger") for summary in captures):
+        return []
     names = _host_names(captures)
     read = [_read(summary, known) for summary, known in zip(captures, names, strict=True)]
     one, two = _mean(read[: len(before)]), _mean(read[len(before) :])
@@ -207,7 +210,7 @@ def _hosts(summary: ProfileSummary) -> list[str]:
 
 
 def _rows(summary: ProfileSummary) -> list[DeviceLedger]:
-    return [row for row in ledger_rows(summary, STEADY) if row.kind != SPARSE_CORE]
+    return [row for row in single_devices(summary, STEADY) if row.kind != SPARSE_CORE]
 
 
 def _read(summary: ProfileSummary, names: Mapping[str, str]) -> _Side:

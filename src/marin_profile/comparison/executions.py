@@ -197,7 +197,7 @@ def _whole_capture(summary: ProfileSummary) -> ProfileSummary:
         summary,
         {name: sum(getattr(row, f"{name}_duration") for row in rows) for name in TERMS},
         steps=1,
-        devices=len(rows),
+        devices=sum(row.devices for row in rows),
         **{name: _added(getattr(row, name) for row in rows) for name in kinds},
     )
     groups = [

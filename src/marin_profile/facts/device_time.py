@@ -16,6 +16,7 @@ from marin_profile.base.units import Count, Microseconds, Share
 from marin_profile.facts.rows import Row
 from marin_profile.schema import (
     CAPTURE,
+    REMAINDER,
     STEADY,
     DeviceLedger,
     ProfileSummary,
@@ -73,7 +74,28 @@ def headline_window(summary: ProfileSummary) -> str | None:
 
 
 def ledger_rows(summary: ProfileSummary, window: str | None) -> list[DeviceLedger]:
+    """With what sums up the devices that have no rows of their own."""
     return [row for row in summary.device_ledger if row.window == window]
+
+
+def single_devices(summary: ProfileSummary, window: str | None) -> list[DeviceLedger]:
+    return [row for row in ledger_rows(summary, window) if row.device != REMAINDER]
+
+
+def left_out_of(summary: ProfileSummary, list_name: str) -> int:
+    """How many rows a list would hold beside those that it does."""
+    return sum(one.rows_left_out for one in summary.abridged if one.list_name == list_name)
+
+
+def hosts_left_out(summary: ProfileSummary) -> str:
+    """A sentence where not all hosts have an account of their activity, else ""."""
+    left_out = left_out_of(summary, "host_activity")
+    if not left_out:
+        return ""
+    return (
+        f"{left_out:,} more hosts have no account here: those that compiled have, then those whose "
+        "devices idle longest."
+    )
 
 
 def device_times(summary: ProfileSummary, window: str | None) -> list[DeviceTime]:
@@ -113,7 +135,7 @@ def total(rows: Sequence[DeviceLedger]) -> DeviceTime:
     return DeviceTime(
         window=rows[0].window,
         kind=rows[0].kind,
-        devices=len(rows),
+        devices=sum(row.devices for row in rows),
         window_duration=whole,
         **values,
     )

@@ -22,6 +22,7 @@ from marin_profile.analysis.advice.capture import (
 )
 from marin_profile.base.text import duration, plural, share, visible
 from marin_profile.capture.formats import XPLANE
+from marin_profile.facts.device_time import left_out_of
 from marin_profile.facts.rows import Row
 from marin_profile.facts.step_time import kept_steps
 from marin_profile.schema import ProfileSummary, Profiling
@@ -304,11 +305,11 @@ def _host_events(summary: ProfileSummary) -> Check:
             else "Leave host_tracer_level of jax.profiler.ProfileOptions at 2, its default, and "
             "mark the steps with jax.profiler.StepTraceAnnotation.",
         )
-    return Check(
-        check="host events",
-        state=OK,
-        seen=f"idle time has an account on {plural(len(hosts), 'host')}",
-    )
+    there = len(hosts) + left_out_of(summary, "host_activity")
+    seen = f"idle time has an account on {plural(len(hosts), 'host')}"
+    if there > len(hosts):
+        seen += f" of {there:,}, of which the summary tells"
+    return Check(check="host events", state=OK, seen=seen)
 
 
 def _hlo_protos(summary: ProfileSummary) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marin_profile.base.units import Count, Microseconds
-from marin_profile.facts.device_time import basis_of
+from marin_profile.facts.device_time import basis_of, hosts_left_out
 from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
 from marin_profile.queries.names import fold_program
@@ -63,7 +63,9 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         totals,
         rows,
         limit=parameters.limit,
-        note=None if rows else "Nothing was compiled in this window, on any host's main thread.",
+        note=hosts_left_out(summary) or None
+        if rows
+        else "Nothing was compiled in this window, on any host's main thread.",
     )
 
 

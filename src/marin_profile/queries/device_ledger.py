@@ -11,7 +11,8 @@ from marin_profile.facts.device_time import (
     Part,
     device_times,
     headline_window,
-    ledger_rows,
+    left_out_of,
+    single_devices,
     total,
 )
 from marin_profile.queries.model import Answer, CannotAnswer, Query, in_order, intent, listing
@@ -40,7 +41,7 @@ def device_rows(summary: ProfileSummary, window: str, by: str = "idle") -> list[
     """The devices of a window, the most idle first, or those with most of another term."""
     rows = [
         DeviceRow.of(total([row]), device=row.device, host=row.host, window_start=row.window_start)
-        for row in ledger_rows(summary, window)
+        for row in single_devices(summary, window)
     ]
     return sorted(rows, key=lambda row: (-_amount(row, by), row.host, row.device))
 
@@ -75,8 +76,18 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         ordered,
         limit=parameters.limit,
         default_limit=DEVICES_LISTED,
-        note=f"Devices: {first}." if parameters.by or parameters.order else None,
+        note=_note(summary, first if parameters.by or parameters.order else ""),
     )
+
+
+def _note(summary: ProfileSummary, order: str) -> str | None:
+    notes = [f"Devices: {order}."] if order else []
+    if left_out := left_out_of(summary, "device_ledger"):
+        notes.append(
+            f"{left_out:,} devices have no row of their own: they are in the totals, and those "
+            "that stand out have rows."
+        )
+    return " ".join(notes) or None
 
 
 _CALLED = {"communication": "exposed communication", "transfer": "exposed transfer"}

@@ -6,7 +6,7 @@ The hosts whose devices idle longest come first, and of each the cause that cost
 from __future__ import annotations
 
 from marin_profile.base.units import Count, Microseconds, Ratio, Share, Steps
-from marin_profile.facts.device_time import basis_of
+from marin_profile.facts.device_time import basis_of, hosts_left_out
 from marin_profile.facts.rows import Row
 from marin_profile.queries.compilations import CompilationRow
 from marin_profile.queries.launches import LaunchRow
@@ -81,6 +81,7 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
         [LaunchRow.of(row, host=host.host) for host in hosts for row in host.launches],
         reads,
         limit=parameters.limit,
+        note=hosts_left_out(summary) or None,
     )
 
 

@@ -6,7 +6,7 @@ Executions are counted on devices, launches from Python on the host, where its e
 from __future__ import annotations
 
 from marin_profile.base.units import Count, Devices, Ratio
-from marin_profile.facts.device_time import basis_of
+from marin_profile.facts.device_time import basis_of, hosts_left_out
 from marin_profile.facts.rows import Row
 from marin_profile.queries.model import Answer, CannotAnswer, Query, intent, listing
 from marin_profile.queries.names import fold_program
@@ -70,14 +70,17 @@ def execution_rows(summary: ProfileSummary, program: str | None = None) -> list[
     return sorted(rows, key=lambda row: (-(row.executions or 0), row.program, row.program_id or ""))
 
 
-def _whole(launches: list[LaunchRow], executions: list[ExecutionsRow]) -> TotalRow:
+def _whole(
+    launches: list[LaunchRow], executions: list[ExecutionsRow], *, all_hosts: bool
+) -> TotalRow:
     def total(values: list[float | int | None]) -> float | int | None:
         known = [value for value in values if value is not None]
         return sum(known) if known and len(known) == len(values) else None
 
+    of_hosts = launches if all_hosts else []
     return TotalRow(
-        launches=total([row.count for row in launches]),  # type: ignore[arg-type]
-        launches_per_step=total([row.per_step for row in launches]),
+        launches=total([row.count for row in of_hosts]),  # type: ignore[arg-type]
+        launches_per_step=total([row.per_step for row in of_hosts]),
         executions=total([row.executions for row in executions]),  # type: ignore[arg-type]
         executions_per_step=total([row.per_step for row in executions]),
     )
@@ -97,13 +100,14 @@ def run(summary: ProfileSummary, parameters: Parameters) -> Answer | CannotAnswe
             f"{unknown} Executions of programs are not known either.",
             "Capture with the host tracer on (JAX's default), as an XPlane file.",
         )
+    left_out = hosts_left_out(summary)
     return listing(
         basis_of(summary, "host_activity", "programs"),
-        [_whole(launches, executions)],
+        [_whole(launches, executions, all_hosts=not left_out)],
         launches,
         executions,
         limit=parameters.limit,
-        note=None if launches else f"{unknown} Executions are counted on the devices.",
+        note=left_out or None if launches else f"{unknown} Executions are counted on the devices.",
     )
 
 

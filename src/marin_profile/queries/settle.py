@@ -28,7 +28,9 @@ def settle(summary: ProfileSummary, parameters: Parameters) -> Parameters | Cann
         settled: dict[str, Any] = {kind: found.kinds[kind]}
         parameters = replace(parameters, **settled)
     if parameters.device is not None:
-        numbers = {number_of(row.device) for row in summary.device_ledger}
+        devices = {row.device for row in summary.device_ledger}
+        devices.update(device for host in summary.hosts for device in host.devices)
+        numbers = {number_of(device) for device in devices}
         known = sorted(number for number in numbers if number is not None)
         if known and parameters.device not in known:
             return _no_number("device", parameters.device, known)

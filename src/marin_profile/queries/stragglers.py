@@ -23,7 +23,7 @@ from marin_profile.queries.model import Answer, CannotAnswer, Query, in_order, i
 from marin_profile.queries.parameters import Parameters
 from marin_profile.queries.per_step import in_a_step
 from marin_profile.queries.settle import number_of
-from marin_profile.schema import Collective, ProfileSummary
+from marin_profile.schema import REMAINDER, Collective, ProfileSummary
 
 NOBODY_RAN = CannotAnswer(
     "No collective was found among the device ops, so no device waits for another in one.",
@@ -87,7 +87,7 @@ def waiting_host_rows(summary: ProfileSummary) -> list[HostRow]:
 
 
 def waiting_device_rows(summary: ProfileSummary) -> list[WaitingDeviceRow]:
-    return [WaitingDeviceRow.of(device) for device in summary.stragglers]
+    return [WaitingDeviceRow.of(one) for one in summary.stragglers if one.device != REMAINDER]
 
 
 def _per_step(summary: ProfileSummary, one: Collective) -> float | None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from marin_profile.base.text import duration
 from marin_profile.documents.model import Bars, Block, Series
 from marin_profile.documents.text import plain
-from marin_profile.facts.device_time import TERMS, DeviceTime, device_times, headline_window
+from marin_profile.facts.device_time import (
+    TERMS,
+    DeviceTime,
+    device_times,
+    headline_window,
+    ledger_rows,
+)
 from marin_profile.queries.device_ledger import device_rows
 from marin_profile.schema import ProfileSummary
 
@@ -33,7 +39,8 @@ def device_bars(summary: ProfileSummary, window: str, kind: str) -> list[Block]:
         return []
     shown = devices[:MOST_DEVICES]
     rows = tuple((plain(f"{row.host} {row.device}".strip()), term_shares(row)) for row in shown)
-    more = f", the first {len(shown)} of {len(devices):,}" if len(devices) > len(shown) else ""
+    there = sum(row.devices for row in ledger_rows(summary, window) if row.kind == kind)
+    more = f", {len(shown)} of {there:,}" if there > len(shown) else ""
     return [Bars(f"Each device{more}", PARTS, rows)]
 
 

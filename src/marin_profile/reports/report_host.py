@@ -5,6 +5,7 @@ from __future__ import annotations
 from marin_profile.base.text import duration, number, plural, share
 from marin_profile.documents.model import Block, Paragraph, bullets, left_out, table
 from marin_profile.documents.text import code, plain
+from marin_profile.facts.device_time import left_out_of
 from marin_profile.queries.host_activity import known_hosts
 from marin_profile.schema import HostActivity, HostCause, ProfileSummary
 
@@ -19,7 +20,11 @@ def host_activity(summary: ProfileSummary, top_k: int) -> list[Block]:
     reasons = sorted({one.reason for one in summary.host_activity if one.reason})
     return [
         *(block for host in hosts[:MOST_HOSTS] for block in _host(host, top_k, named=named)),
-        *left_out(len(hosts), min(len(hosts), MOST_HOSTS), "host"),
+        *left_out(
+            len(hosts) + left_out_of(summary, "host_activity"),
+            min(len(hosts), MOST_HOSTS),
+            "host",
+        ),
         *(Paragraph(f"Not known: {plain(reason)}.") for reason in reasons),
     ]
 

@@ -338,7 +338,7 @@ def stragglers(summary: ProfileSummary, top_k: int) -> list[Block]:
         *([table(["host", "devices", *common], of_hosts)] if hosts else []),
         *left_out(len(hosts), len(of_hosts), "host"),
         table(["device", "arrived last", *of_devices], cells),
-        *left_out(len(devices), len(cells), "device"),
+        *left_out(sum(one.devices for one in summary.stragglers), len(cells), "device"),
     ]
 
 

@@ -176,7 +176,7 @@ def _window(summary: ProfileSummary, window: str, top_k: int) -> list[Block]:
             ),
             *device_bars(summary, window, time.kind),
             table(headers, rows),
-            *left_out(len(devices), len(shown), "device"),
+            *left_out(time.devices, len(shown), "device"),
             *_by_kind(time),
         ]
     return blocks

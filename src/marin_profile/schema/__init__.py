@@ -12,6 +12,7 @@ Contract
 from __future__ import annotations
 
 from marin_profile.schema.capture import (
+    Abridged,
     CaptureDetails,
     Coverage,
     Host,
@@ -31,7 +32,13 @@ from marin_profile.schema.communication import (
     Transfer,
     straggler_names,
 )
-from marin_profile.schema.device_time import BreakdownPart, DeviceLedger, StepAccount, TimeBreakdown
+from marin_profile.schema.device_time import (
+    BreakdownPart,
+    DeviceLedger,
+    DeviceQuantiles,
+    StepAccount,
+    TimeBreakdown,
+)
 from marin_profile.schema.files import LARGEST_SUMMARY, load_summary, parse_summary
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.host import Compilation, HostActivity, HostCause, Launched
@@ -79,6 +86,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "STEADY",
     "WHOLE_PERIODS",
+    "Abridged",
     "AllocatorMemory",
     "BreakdownPart",
     "CaptureDetails",
@@ -87,6 +95,7 @@ __all__ = [
     "Compilation",
     "Coverage",
     "DeviceLedger",
+    "DeviceQuantiles",
     "DurationStats",
     "GapBeforeOp",
     "GapRegionContext",

@@ -132,6 +132,16 @@ class UnattributedOp(Record):
     reason: str
 
 
+class Abridged(Record):
+    """A list that does not hold all rows that it would: `rows` are there, `rows_left_out` are not;
+    `kept` says which are, and what became of the others."""
+
+    list_name: str
+    rows: Count
+    rows_left_out: Count
+    kept: str
+
+
 class Coverage(Record):
     """How much of the device time the summary can speak for. `cost_share` stands in older files
     only: see `coverage` in Roofline."""

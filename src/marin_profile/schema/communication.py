@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from marin_profile.base.units import Bytes, Count, Devices, GigabytesPerSecond, Microseconds, Ratio
+from marin_profile.schema.ops import REMAINDER
 from marin_profile.schema.record import Record
 
 
@@ -70,7 +71,8 @@ class Straggler(Record):
     others wait longest first. `wait`: its own; `wait_caused`: what the others waited for it where
     it `arrived_last`; `exposed_*`: the part that no compute covers; `delay_per_step`: what a device
     of its own host (alone there: any other) waits for it. `is_straggler`: it stands out by the
-    modified `z`, of two by 5 % of the window, or its host does and it with it (`with_its_host`)."""
+    modified `z`, of two by 5 % of the window, or its host does and it with it (`with_its_host`). Of
+    more than 512 devices those without a row are summed in "(remainder)", see DeviceLedger."""
 
     device: str
     host: str
@@ -85,6 +87,7 @@ class Straggler(Record):
     is_straggler: bool = False
     with_its_host: bool = False
     z: Ratio | None = None
+    devices: Devices = 1
 
 
 class StragglerHost(Record):
@@ -102,7 +105,11 @@ class StragglerHost(Record):
 
 def straggler_names(devices: Iterable[Straggler], hosts: Iterable[StragglerHost]) -> list[str]:
     """Devices that stand out ("host /device:TPU:1"), and hosts that do without one that does."""
-    late = [one for one in devices if one.is_straggler and not one.with_its_host]
+    late = [
+        one
+        for one in devices
+        if one.is_straggler and not one.with_its_host and one.device != REMAINDER
+    ]
     explained = {one.host for one in late}
     names = [host.host for host in hosts if host.is_straggler and host.host not in explained]
     return names + [f"{one.host} {one.device}" for one in late]

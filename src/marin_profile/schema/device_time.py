@@ -28,7 +28,9 @@ class TimeBreakdown(Record):
 
 class DeviceLedger(Record):
     """Where one device's time went in one window; the five terms sum to `window_duration`:
-    compute + exposed communication + exposed transfer + unattributed + idle."""
+    compute + exposed communication + exposed transfer + unattributed + idle. Of more than 512
+    devices those that stand out have rows; the others of a kind are summed in a row that is named
+    "(remainder)", with their number as `devices`."""
 
     device: str
     host: str
@@ -45,6 +47,22 @@ class DeviceLedger(Record):
     exposed_communication_by_kind: dict[str, Microseconds] = {}
     overlapped_communication_by_kind: dict[str, Microseconds] = {}
     exposed_transfer_by_kind: dict[str, Microseconds] = {}
+    devices: Devices = 1
+
+
+class DeviceQuantiles(Record):
+    """How a term of the ledger is spread over all `devices` of a kind, where not all have rows of
+    their own; `term` "window" is the length of the window."""
+
+    kind: str
+    window: str
+    term: str
+    devices: Devices
+    min: Microseconds
+    p10: Microseconds
+    median: Microseconds
+    p90: Microseconds
+    max: Microseconds
 
 
 class StepAccount(Record):

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from marin_profile.schema.capture import (
+    Abridged,
     CaptureDetails,
     Coverage,
     Host,
@@ -22,7 +23,12 @@ from marin_profile.schema.communication import (
     StragglerHost,
     Transfer,
 )
-from marin_profile.schema.device_time import DeviceLedger, StepAccount, TimeBreakdown
+from marin_profile.schema.device_time import (
+    DeviceLedger,
+    DeviceQuantiles,
+    StepAccount,
+    TimeBreakdown,
+)
 from marin_profile.schema.findings import GapBeforeOp, GapRegionContext, OptimizationCandidate
 from marin_profile.schema.host import HostActivity
 from marin_profile.schema.memory import AllocatorMemory, ProgramMemory
@@ -46,7 +52,8 @@ class ProfileSummary(Record):
     """The whole summary; `list_basis` says for each list which window it covers. `programs`: the
     one whose ops own most first. `memory`, the fullest programs first, is null where the profile
     holds no plans of XLA's; `allocators` is empty where it holds none of their events.
-    `repeated_regions`: the 100 largest; `loops`: the 32 largest."""
+    `repeated_regions`: the 100 largest; `loops`: the 32 largest. `device_quantiles` and `abridged`
+    are empty unless the capture has more devices or hosts than lists hold."""
 
     schema_version: str = SCHEMA_VERSION
     generated_at_utc: str = EPOCH_UTC
@@ -66,6 +73,7 @@ class ProfileSummary(Record):
     gap_region_contexts: list[GapRegionContext] = []
     optimization_candidates: list[OptimizationCandidate]
     device_ledger: list[DeviceLedger] = []
+    device_quantiles: list[DeviceQuantiles] = []
     step_account: StepAccount | None = None
     op_groups: list[OpGroup] = []
     programs: list[Program] = []
@@ -82,6 +90,7 @@ class ProfileSummary(Record):
     what_if: WhatIf | None = None
     coverage: Coverage | None = None
     capture: CaptureDetails | None = None
+    abridged: list[Abridged] = []
     list_basis: dict[str, str] = {}
 
     def with_run(self, known: Mapping[str, Any]) -> ProfileSummary:

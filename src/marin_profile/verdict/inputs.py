@@ -87,7 +87,8 @@ def capture_series(summary: ProfileSummary, basis: str) -> CaptureSeries:
         [step.step_class == HEAVY for step in steps],
     )
     why = why_they_differ(summary) if outlier_costs(summary) else ""
-    devices = sum(row.kind != SPARSE_CORE for row in ledger_rows(summary, headline_window(summary)))
+    window = ledger_rows(summary, headline_window(summary))
+    devices = sum(row.devices for row in window if row.kind != SPARSE_CORE)
     rows = [_device_time(step, basis, devices) for step in steps if step.ledger and devices]
     if not rows:
         return CaptureSeries(lengths, None, None, why)
