@@ -52,7 +52,7 @@ def allocators(timeline: Timeline) -> tuple[AllocatorUse, ...]:
                 name=name,
                 device=devices.get(number.group(1) if number else str(ordinal), ""),
                 in_use=last.in_use,
-                most_in_use=max(state.in_use for state in own),
+                most_in_use=max(state.most_in_use for state in own),
                 allocated_peak=max(state.peak for state in own),
                 capacity=last.capacity,
             )

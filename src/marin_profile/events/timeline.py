@@ -174,14 +174,16 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorState:
-    """What an allocator of device or host memory held after one of its events; bytes. `name` and
-    `ordinal` are "" and None where the file does not say; `start` is in picoseconds of the
-    Timeline. peak: the most that was ever in use, since the process began."""
+    """What an allocator of device or host memory held after the latest of its events on a line;
+    bytes. `name` and `ordinal` are "" and None where the file does not say; `start` is in
+    picoseconds of the Timeline. most_in_use: after any of its events there; peak: the most that was
+    ever in use, since the process began."""
 
     start: int
     name: str
     ordinal: int | None
     in_use: int
+    most_in_use: int
     capacity: int
     peak: int
 
