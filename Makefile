@@ -105,5 +105,5 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
 
 $(DEV_READY): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing marin-profile, Levanter and the test tools into $(VENV) (a minute or two, once)"
-	$(PIP_INSTALL) --editable ".[levanter,wandb,gcs,mcp,dev]"
+	$(PIP_INSTALL) --editable ".[levanter,wandb,gcs,s3,http,mcp,dev]"
 	@touch $@

@@ -53,11 +53,11 @@ def kill_readers_of(host: str, folder: str, times: int) -> None:
 
     read_host = crew_reading.read_host
 
-    def deadly(file, *arguments):
+    def deadly(file, *arguments, **options):
         marks = list(Path(folder).glob("killed-*"))
         if host in file.path and len(marks) < times:
             Path(folder, f"killed-{len(marks)}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return read_host(file, *arguments)
+        return read_host(file, *arguments, **options)
 
     crew_reading.read_host = deadly

@@ -3,7 +3,8 @@
 Contract
 * The key is all that a summary depends on: the bytes, names and grouping of the capture's files,
   the contexts beside it, every option, and this version of the code. A copy elsewhere has the same
-  key, since a summary is the same wherever its capture lies.
+  key, since a summary is the same wherever its capture lies. Remote files are not read for it: URL,
+  size and version stand for their bytes, where the store tells of a version.
 * The cache is a folder of the user's own that nobody else may write; where it is not, and where the
   disk refuses, it is not used. What is damaged in it is made again. Beyond MOST_BYTES what was not
   asked for longest goes.
@@ -15,14 +16,14 @@ import contextlib
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from marin_profile.base.durable import write_whole
 from marin_profile.base.errors import NotFoundError, ProfileError
-from marin_profile.base.storage import sha256_of, user_cache
+from marin_profile.base.kept import forget_oldest, is_private, made_private
+from marin_profile.base.storage import content_of, user_cache
 from marin_profile.capture.sources import Capture
 from marin_profile.capture.trace_files import HostFile
 from marin_profile.schema import ProfileSummary, load_summary
@@ -51,7 +52,9 @@ def cached_summary(
     about_to_read()
     from marin_profile.pipeline import SummarizeOptions, summarize_capture
 
-    summary = summarize_capture(capture, SummarizeOptions(warmup_steps=warmup_steps))
+    summary = summarize_capture(
+        capture, SummarizeOptions(warmup_steps=warmup_steps), keep_copies=folder is not None
+    )
     if kept is not None:
         with contextlib.suppress(OSError):
             _keep(summary, kept)
@@ -59,30 +62,9 @@ def cached_summary(
 
 
 def _keep(summary: ProfileSummary, path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if is_private(path.parent):
+    if made_private(path.parent):
         write_whole(path.parent, {path.name: summary.to_json().encode()})
-        _forget_oldest(path.parent, MOST_BYTES)
-
-
-def is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user's own that nobody else may write."""
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not writable
-
-
-def _forget_oldest(folder: Path, most_bytes: int) -> None:
-    kept = [(path.stat(), path) for path in folder.glob("[!.]*")]
-    size = sum(found.st_size for found, _ in kept)
-    for found, path in sorted(kept, key=lambda one: (one[0].st_mtime_ns, one[1].name)):
-        if size <= most_bytes:
-            break
-        path.unlink(missing_ok=True)
-        size -= found.st_size
+        forget_oldest(path.parent, "[!.]*", MOST_BYTES)
 
 
 # --- the key -----------------------------------------------------------------------------------
@@ -109,7 +91,7 @@ def _host(host: HostFile) -> Iterator[object]:
 
 def _digest(path: str) -> str:
     try:
-        return sha256_of(path)
+        return content_of(path)
     except NotFoundError:
         return ""
 
@@ -154,8 +136,7 @@ class Kept:
 
     def keep(self, key: str, content: str, result: bytes) -> None:
         with contextlib.suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if is_private(self._folder):
+            if made_private(self._folder):
                 write_whole(self._folder, {self._path(key, content).name: result})
                 self._new_bytes += len(result)
                 if self._new_bytes > self._most_bytes // 16:
@@ -165,7 +146,7 @@ class Kept:
         """Let the results go that were not asked for longest, where they are too many."""
         self._new_bytes = 0
         with contextlib.suppress(OSError):
-            _forget_oldest(self._folder, self._most_bytes)
+            forget_oldest(self._folder, "[!.]*", self._most_bytes)
 
     def _path(self, key: str, content: str) -> Path:
         return self._folder / f"{self._short(key)}-{_short(content)}"

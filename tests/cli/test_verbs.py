@@ -170,7 +170,9 @@ def summarized(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Capture, Summarize
     """Stands in for the analysis; tells what it was called with."""
     calls: list[tuple[Capture, SummarizeOptions]] = []
 
-    def stand_in(capture: Capture, options: SummarizeOptions, *, read: object) -> ProfileSummary:
+    def stand_in(
+        capture: Capture, options: SummarizeOptions, *, read: object, keep_copies: bool
+    ) -> ProfileSummary:
         calls.append((capture, options))
         return build_summary()
 

@@ -4,7 +4,7 @@ Contract
 * What does not exist raises NotFoundError, what cannot be (a folder for a file, an unknown
   protocol) UsageError, and what a remote store refuses RemoteError; each names the path.
 * A file that is written is whole or absent: readers never see half of it (local ones: durable.py).
-* fsspec is imported only for URLs.
+* Requests to a store are bounded, and tried again (remote.py); fsspec is imported only for URLs.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from marin_profile.base.durable import new_file, write_whole
 from marin_profile.base.errors import (
     BrokenInputError,
     NotFoundError,
     ProfileError,
-    RemoteError,
     UsageError,
 )
 from marin_profile.base.text import size
@@ -52,12 +51,29 @@ def base_name(path: str) -> str:
 def open_file(path: str) -> BinaryIO:
     """Open a local file or an fsspec URL for reading."""
     path = plain(path)
+    if is_url(path):
+        from marin_profile.base.remote import remote_file
+        from marin_profile.base.remote_stream import open_remote
+
+        return open_remote(remote_file(path))
     with _named_errors(path):
-        if not is_url(path):
-            return Path(path).open("rb")
-        system, inner = _file_system(path)
-        stream: BinaryIO = system.open(inner, "rb")
-        return stream
+        return Path(path).open("rb")
+
+
+def open_local(path: str, *, keep_copy: bool = False) -> BinaryIO:
+    """The same, but a file of this machine in any case: of a URL a copy, for as long as it is open,
+    or from the user's cache, where it is kept."""
+    path = plain(path)
+    if not is_url(path):
+        return open_file(path)
+    from marin_profile.base.copies import open_copy
+
+    return open_copy(path, copies_folder() if keep_copy else None)
+
+
+def copies_folder() -> Path:
+    """Where copies of remote files are kept, below the user's cache."""
+    return user_cache("remote")
 
 
 def sha256_of(path: str) -> str:
@@ -67,6 +83,27 @@ def sha256_of(path: str) -> str:
         while block := stream.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+def sha256_of_open(stream: BinaryIO) -> str:
+    """The digest of all of an open local file, which may be read meanwhile."""
+    digest, at = hashlib.sha256(), 0
+    while block := os.pread(stream.fileno(), _BLOCK, at):
+        digest.update(block)
+        at += len(block)
+    return digest.hexdigest()
+
+
+def content_of(path: str) -> str:
+    """What tells the content of a file from others: its digest, but URL, size and version of a
+    remote one, which is read only where its store tells of no version."""
+    if is_url(plain(path)):
+        from marin_profile.base.remote import remote_file
+
+        found = remote_file(path)
+        if found.version:
+            return f"{path} {found.size} {found.version}"
+    return sha256_of(path)
 
 
 def user_cache(*parts: str) -> Path:
@@ -91,8 +128,9 @@ def file_size(path: str) -> int:
     path = plain(path)
     with _named_errors(path):
         if is_url(path):
-            system, inner = _file_system(path)
-            return int(system.size(inner) or 0)
+            from marin_profile.base.remote import remote_file
+
+            return remote_file(path).size or 0
         if os.path.isdir(path):
             raise UsageError(f"{path} is a folder; name it with --profile-dir.")
         facts = os.stat(path)
@@ -108,7 +146,11 @@ def files_below(root: str, *, within: str | None = None) -> list[tuple[str, int]
     folder `within` are passed over."""
     root = plain(root)
     with _named_errors(root):
-        return sorted(_remote_files(root) if is_url(root) else _local_files(root, within))
+        if is_url(root):
+            from marin_profile.base.remote import remote_files
+
+            return sorted(remote_files(root))
+        return sorted(_local_files(root, within))
 
 
 def is_within(path: str, folder: str) -> bool:
@@ -123,10 +165,9 @@ def folders_in(root: str) -> list[str]:
     with _named_errors(root):
         if not is_url(root):
             return sorted(entry.name for entry in _entries(root, is_root=True) if entry.is_dir())
-        system, inner = _file_system(root)
-        system.invalidate_cache(inner)
-        found = system.ls(inner, detail=True)
-        return sorted(base_name(one["name"]) for one in found if one["type"] == "directory")
+        from marin_profile.base.remote import remote_folders
+
+        return sorted(remote_folders(root))
 
 
 def read_files(root: str, names: Sequence[str]) -> list[bytes]:
@@ -135,10 +176,9 @@ def read_files(root: str, names: Sequence[str]) -> list[bytes]:
     with _named_errors(root):
         if not is_url(root):
             return [(Path(root) / name).read_bytes() for name in names]
-        system, inner = _file_system(root)
-        paths = [f"{inner.rstrip('/')}/{name}" for name in names]
-        found = system.cat(paths) if paths else {}
-        return [found[path] for path in paths]
+        from marin_profile.base.remote import remote_contents
+
+        return remote_contents(root, names)
 
 
 def write_file(path: str, content: bytes) -> None:
@@ -146,11 +186,9 @@ def write_file(path: str, content: bytes) -> None:
     path = plain(path)
     with _named_errors(path, "write"):
         if is_url(path):
-            system, inner = _file_system(path)
-            parent = inner.rstrip("/").rpartition("/")[0]
-            if parent:
-                system.makedirs(parent, exist_ok=True)
-            system.pipe_file(inner, content)
+            from marin_profile.base.remote import write_remote
+
+            write_remote(path, content)
         else:
             _write_local(Path(os.path.realpath(path)), content)
 
@@ -202,13 +240,12 @@ def _output(path: str) -> Iterator[Path]:
 def _remote_output(url: str) -> Iterator[Path]:
     import tempfile
 
-    system, inner = _file_system(url)
+    from marin_profile.base.remote import put_remote
+
     with tempfile.TemporaryDirectory(prefix="marin-profile-") as folder:
         target = Path(folder, base_name(url))
         yield target
-        if parent := inner.rstrip("/").rpartition("/")[0]:
-            system.makedirs(parent, exist_ok=True)
-        system.put_file(str(target), inner)
+        put_remote(url, target)
 
 
 def delete_file(path: str) -> None:
@@ -218,9 +255,10 @@ def delete_file(path: str) -> None:
         if not is_url(path):
             Path(path).unlink(missing_ok=True)
             return
-        system, inner = _file_system(path)
+        from marin_profile.base.remote import delete_remote
+
         with suppress(FileNotFoundError):
-            system.rm_file(inner)
+            delete_remote(path)
 
 
 def _local_files(root: str, within: str | None) -> Iterator[tuple[str, int]]:
@@ -260,38 +298,23 @@ def _entries(folder: str, *, is_root: bool) -> list[os.DirEntry[str]]:
         return []  # somebody else's folder below holds none of ours, nor one that has just gone
 
 
-def _remote_files(root: str) -> Iterator[tuple[str, int]]:
-    system, path = _file_system(root)
-    system.invalidate_cache(path)  # others write there
-    if not system.exists(path):
-        raise FileNotFoundError(root)
-    if system.isfile(path):
-        raise _not_a_folder(root)
-    prefix = path.rstrip("/") + "/"
-    for name, facts in system.find(path, detail=True).items():
-        if name.startswith(prefix):
-            yield name[len(prefix) :], int(facts.get("size") or 0)
-
-
-def _file_system(url: str) -> tuple[Any, str]:
-    from fsspec.core import url_to_fs
-
-    try:
-        system, path = url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        raise UsageError(f"{url} cannot be opened: {error}.") from error
-    return system, path
-
-
 def _not_a_folder(path: str) -> UsageError:
-    return UsageError(
-        f"{path} is a file, not a folder; name it with its format's option, as --xplane-file."
-    )
+    from marin_profile.base.remote import not_a_folder
+
+    return not_a_folder(path)
+
+
+def _named_errors(path: str, action: str = "read") -> AbstractContextManager[None]:
+    """Turn the errors of file systems into one sentence that names the path."""
+    if not is_url(path):
+        return _named_local_errors(path, action)
+    from marin_profile.base.remote import named_errors
+
+    return named_errors(path, action)
 
 
 @contextmanager
-def _named_errors(path: str, action: str = "read") -> Iterator[None]:
-    """Turn the errors of file systems into one sentence that names the path."""
+def _named_local_errors(path: str, action: str) -> Iterator[None]:
     try:
         yield
     except ProfileError:
@@ -302,8 +325,6 @@ def _named_errors(path: str, action: str = "read") -> Iterator[None]:
         if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
             raise NotFoundError(f"{path} does not exist, or is not what is asked for.") from error
         raise NotFoundError(f"{path} cannot be read: {_cause(error)}.") from error
-    except Exception as error:  # every remote store brings errors of its own
-        raise RemoteError(f"{path} cannot be reached: {error}.") from error
 
 
 def _cause(error: OSError) -> str:

@@ -1,6 +1,7 @@
 """What training notes beside a capture, `profile_context.json`: its format, to write and to read.
 
-Contract: a context that is missing, damaged or of another version says nothing and is no error.
+Contract: a context that is missing, damaged or of another version says nothing and is no error; a
+store that cannot be reached raises RemoteError.
 Seconds are wall times as training takes them; `*_ns` are Unix times of that host's clock.
 """
 
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from marin_profile.base.errors import ProfileError
+from marin_profile.base.errors import ProfileError, RemoteError
 from marin_profile.base.json_text import read_json
 from marin_profile.base.storage import read_at_most
 
@@ -92,6 +93,8 @@ def read_context(path: str) -> ProfileContext | None:
     """The context in one file; None if it says nothing."""
     try:
         found = msgspec.convert(read_json(read_at_most(path, _LARGEST)), ProfileContext)
+    except RemoteError:
+        raise
     except (ProfileError, OSError, ValueError):
         return None
     return found if found.schema_version == CONTEXT_VERSION else None

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from marin_profile.base.errors import RemoteError
 from marin_profile.base.storage import folders_in, is_url, open_file, path_parts
 from marin_profile.capture.context import read_window
 from marin_profile.capture.filenames import CONTEXT_FILE, PROFILE_FOLDERS, STAMP_FORMAT
@@ -27,8 +28,6 @@ from marin_profile.capture.formats import format_named, load
 from marin_profile.capture.trace_files import HostFile, choose_files, profile_format
 
 MOST_SECONDS_APART = 30
-# A remote file is read whole for its window; a larger one is judged by its folder's stamp.
-LARGEST_REMOTE_WINDOW = 256_000_000
 
 STAMP = re.compile(r"\d{4}(?:_\d\d){5}$")
 _PROCESS = re.compile(
@@ -226,8 +225,8 @@ def _window(session: Session) -> ProfileWindow | None:
     for host in session.hosts:
         for file in (host, *host.fallbacks):
             reader = format_named(file.format).read_window
-            is_large = is_url(file.path) and file.size > LARGEST_REMOTE_WINDOW
-            if reader and file.size and not is_large:
+            # Web servers list no sizes.
+            if reader and (file.size or is_url(file.path)):
                 window = _read_window(reader, file.path)
                 if window:
                     return window
@@ -239,5 +238,7 @@ def _read_window(reader: str, path: str) -> ProfileWindow | None:
         with open_file(path) as stream:
             found: ProfileWindow | None = load(reader)(stream)
             return found
+    except RemoteError:
+        raise  # what belongs together must not depend on the network
     except Exception:  # a damaged file is named when it is read for its events
         return None

@@ -14,9 +14,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from marin_profile.base.kept import is_private
 from marin_profile.base.storage import is_url, plain
 from marin_profile.base.text import visible
-from marin_profile.cache import cache_folder, is_private
+from marin_profile.cache import cache_folder
 from marin_profile.facts.health import BAD, OK, UNKNOWN, WARN, Check
 from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.version import package_version

@@ -67,7 +67,8 @@ def _file_options(command: Callable[..., None]) -> Callable[..., None]:
     "--cache/--no-cache",
     "use_cache",
     default=True,
-    help="Of many hosts, take those that were read before from the user's cache, and keep others.",
+    help="Take copies of remote files, and of many hosts those that were read before, from the "
+    "user's cache, and keep others.",
 )
 @output_option
 def command(
@@ -133,7 +134,7 @@ def command(
         stamp=stamp,
     )
     with working_on(capture), hosts_reader(capture, jobs, scheduler, use_cache=use_cache) as read:
-        summary = summarize_capture(capture, options, read=read)
+        summary = summarize_capture(capture, options, read=read, keep_copies=use_cache)
     emit(_with_run(summary, fetched).to_json(), output)
 
 

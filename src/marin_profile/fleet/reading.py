@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from marin_profile.base.crew import Crew, Lost
 from marin_profile.base.errors import InternalError, ProfileError
 from marin_profile.base.resumable import Made, Progress, Store, Work, each_result
-from marin_profile.base.storage import is_url, sha256_of
+from marin_profile.base.storage import content_of as content_of_file
+from marin_profile.base.storage import is_url
 from marin_profile.capture.sources import Capture
 from marin_profile.capture.trace_files import HostFile
 from marin_profile.fleet.captures import Named
@@ -56,8 +57,9 @@ def make_row(task: CaptureTask) -> Made | ProfileError:
     from marin_profile.pipeline import SummarizeOptions, summarize_capture
 
     try:
+        before = _content(task.capture) if is_url(task.capture.root) else ""
         summary = summarize_capture(task.capture, SummarizeOptions(warmup_steps=task.warmup_steps))
-        return Made(encode(row_of(task.name, summary)), _content(task.capture))
+        return Made(encode(row_of(task.name, summary)), before or _content(task.capture))
     except ProfileError as error:
         return _plain(error)
 
@@ -76,7 +78,7 @@ def _plain(error: ProfileError) -> ProfileError:
 
 def _content(capture: Capture) -> str:
     paths = [file.path for host in capture.hosts for file in (host, *host.fallbacks)]
-    return " ".join(map(sha256_of, [*paths, *capture.contexts]))
+    return " ".join(map(content_of_file, [*paths, *capture.contexts]))
 
 
 def key_of(task: CaptureTask) -> str:

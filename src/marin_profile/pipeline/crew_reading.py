@@ -3,7 +3,7 @@
 Contract
 * The parts are those that reading one host after the other gives, in the order of the hosts.
 * A host under which its process died each time fails, like one whose file is broken.
-* A part depends on the bytes and names of its host's files, on the options that tell how to read
+* A part depends on the content and names of its host's files, on the options that tell how to read
   them and, where hosts differ in their steps, on those that all have: all of it is in the key under
   which a store keeps it.
 """
@@ -18,7 +18,8 @@ from dataclasses import asdict, dataclass, field, replace
 from marin_profile.base.crew import Crew, Lost
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.base.resumable import Made, Nowhere, Progress, Store, Work, each_result
-from marin_profile.base.storage import is_url, plain, sha256_of
+from marin_profile.base.storage import content_of as content_of_file
+from marin_profile.base.storage import is_url, plain
 from marin_profile.capture.trace_files import HostFile
 from marin_profile.pipeline.host_parts import HostRead, decode_host, encode_host
 from marin_profile.pipeline.summarizing import HostTask, read_host
@@ -44,17 +45,18 @@ class CrewReading:
 def make_part(task: HostTask) -> Made | BrokenInputError:
     """In any process, on any machine that sees the file."""
     try:
-        found = read_host(task.file, task.options, task.only_steps)
+        before = _content(task.file, {}) if is_url(task.file.path) else ""
+        found = read_host(task.file, task.options, task.only_steps, keep_copies=task.keep_copies)
         part = encode_host(
             found, tool_version=package_version(), warmup_steps=task.options.warmup_steps
         )
-        return Made(part, _content(task.file, {found.file.name: found.file.sha256}))
+        return Made(part, before or _content(task.file, {found.file.name: found.file.sha256}))
     except BrokenInputError as error:
         return error
 
 
 def content_of(task: HostTask) -> str | BrokenInputError:
-    """The digests of all files that the task's part may be made of."""
+    """The contents of all files that the task's part may be made of."""
     try:
         return _content(task.file, {})
     except BrokenInputError as error:
@@ -64,7 +66,7 @@ def content_of(task: HostTask) -> str | BrokenInputError:
 def _content(file: HostFile, known: dict[str, str]) -> str:
     """`known`: digests of files, by name."""
     files = (file, *file.fallbacks)
-    return " ".join(known.get(one.name) or sha256_of(one.path) for one in files)
+    return " ".join(known.get(one.name) or content_of_file(one.path) for one in files)
 
 
 def key_of(task: HostTask) -> str:

@@ -1,7 +1,8 @@
 """A host's files -> its Timeline: the first whole one counts.
 
-Contract: one file is open at a time. Messages name no folder, since what is said of a capture must
-not depend on where it lies.
+Contract: one file is open at a time; a remote one is copied here, `keep_copies`: to be kept in the
+user's cache. Messages name no folder, since what is said of a capture must not depend on where it
+lies.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from typing import TYPE_CHECKING
 from marin_profile.analysis.planes import CPU, plane_kind
 from marin_profile.assemble import SourceFile
 from marin_profile.base.errors import BrokenInputError
-from marin_profile.base.storage import sha256_of
-from marin_profile.capture.sources import open_file
+from marin_profile.base.storage import open_local, sha256_of_open
 from marin_profile.events.timeline import Timeline
 from marin_profile.readers import read_timeline
 
@@ -26,7 +26,7 @@ ENDS_EARLY = "ends behind the planes of its devices, of which other files of the
 
 
 def read_hosts(
-    capture: Capture, note: Callable[[str], None]
+    capture: Capture, note: Callable[[str], None], *, keep_copies: bool = False
 ) -> Iterator[tuple[Timeline, SourceFile]]:
     """Each host of a capture; what cannot be read, or was read already, is a note. Raises
     BrokenInputError if no file can be read."""
@@ -34,7 +34,7 @@ def read_hosts(
     first_error: BrokenInputError | None = None
     for host_file in capture.hosts:
         try:
-            timeline, file = read_host_file(host_file)
+            timeline, file = read_host_file(host_file, keep_copies=keep_copies)
         except BrokenInputError as error:
             first_error = first_error or error
             note(missing(host_file, error))
@@ -73,7 +73,9 @@ def portable(message: object, host_file: HostFile) -> str:
     return text
 
 
-def read_host_file(host_file: HostFile) -> tuple[Timeline, SourceFile]:
+def read_host_file(
+    host_file: HostFile, *, keep_copies: bool = False
+) -> tuple[Timeline, SourceFile]:
     """The first whole file of a host: the preferred one, else its siblings in order; if none is
     whole, the first that can be read at all. One that ends behind a device's plane is whole unless
     a sibling shows more devices. Raises BrokenInputError."""
@@ -82,7 +84,7 @@ def read_host_file(host_file: HostFile) -> tuple[Timeline, SourceFile]:
     cut: tuple[Timeline, SourceFile] | None = None
     for candidate in (host_file, *host_file.fallbacks):
         try:
-            timeline, digest = _read_file(candidate.path, candidate.format)
+            timeline, digest = _read_file(candidate.path, candidate.format, keep_copies)
         except BrokenInputError as error:
             first_error = first_error or error
             passed_over.append(portable(error, candidate))
@@ -119,8 +121,8 @@ def _devices(timeline: Timeline) -> int:
     return sum(plane_kind(timeline.planes[plane]) not in ("", CPU) for plane in busy)
 
 
-def _read_file(path: str, source_format: str) -> tuple[Timeline, str]:
-    with ThreadPoolExecutor(1) as pool, open_file(path) as stream:
-        digest = pool.submit(sha256_of, path)
+def _read_file(path: str, source_format: str, keep_copy: bool) -> tuple[Timeline, str]:
+    with ThreadPoolExecutor(1) as pool, open_local(path, keep_copy=keep_copy) as stream:
+        digest = pool.submit(sha256_of_open, stream)
         timeline = read_timeline(stream, path=path, source_format=source_format)
         return timeline, digest.result()

@@ -68,11 +68,13 @@ class SummarizeOptions:
 
 @dataclass(frozen=True)
 class HostTask:
-    """A host to read; `only_steps` are the steps that the other hosts have too."""
+    """A host to read; `only_steps` are the steps that the other hosts have too; `keep_copies`:
+    whether copies of remote files are kept in the user's cache."""
 
     file: HostFile
     options: SummarizeOptions
     only_steps: SharedSteps | None = None
+    keep_copies: bool = False
 
 
 # What each task gives, in their order: the host, or why it cannot be read.
@@ -96,14 +98,17 @@ def summarize_capture(
     *,
     known: Mapping[str, HostRead] = MappingProxyType({}),
     read: ReadHosts | None = None,
+    keep_copies: bool = False,
 ) -> ProfileSummary:
     """Summarise all hosts of a capture; those whose file is in `known` (path -> part, made with the
     same options) are not read again. `read` reads the others; by default one after the other, here.
+    `keep_copies`: whether copies of remote files are kept in the user's cache.
 
-    Raises BrokenInputError if no file can be read, CannotAnswerError if no device did any work.
+    Raises BrokenInputError if no file can be read, CannotAnswerError if no device did any work,
+    RemoteError if a store is gone.
     """
     options = options or SummarizeOptions()
-    hosts = _Hosts(options, read or _read_in_turn)
+    hosts = _Hosts(options, read or _read_in_turn, keep_copies)
     hosts.read(capture.hosts, known)
     hosts.align_steps()
     if not hosts.parts:
@@ -137,9 +142,10 @@ def summarize_capture(
 class _Hosts:
     """The hosts of a capture, in their order."""
 
-    def __init__(self, options: SummarizeOptions, read: ReadHosts) -> None:
+    def __init__(self, options: SummarizeOptions, read: ReadHosts, keep_copies: bool) -> None:
         self._options = options
         self._read = read
+        self._keep_copies = keep_copies
         self._shared = SharedFacts()
         self._sources: list[HostFile] = []
         self.parts: list[HostPart] = []
@@ -151,10 +157,13 @@ class _Hosts:
     def read(self, host_files: Sequence[HostFile], known: Mapping[str, HostRead]) -> None:
         """What cannot be read, or was read already, becomes a note."""
         new = [file for file in host_files if file.path not in known]
-        found = iter(self._read([HostTask(file, self._options) for file in new]))
+        found = iter(self._read([self._task(file) for file in new]))
         for host_file in host_files:
             own = known.get(host_file.path)
             self._add(host_file, next(found) if own is None else own)
+
+    def _task(self, file: HostFile, only_steps: SharedSteps | None = None) -> HostTask:
+        return HostTask(file, self._options, only_steps, self._keep_copies)
 
     def _add(self, host_file: HostFile, found: HostRead | BrokenInputError) -> None:
         if isinstance(found, BrokenInputError):
@@ -179,8 +188,7 @@ class _Hosts:
             if selection is not None
         }
         tasks = [
-            HostTask(self._sources[index], self._options, selection)
-            for index, selection in selections.items()
+            self._task(self._sources[index], selection) for index, selection in selections.items()
         ]
         for (index, selection), found in zip(selections.items(), self._read(tasks), strict=True):
             if isinstance(found, BrokenInputError):
@@ -207,10 +215,15 @@ def _placed(part: HostPart, host_file: HostFile) -> HostPart:
 
 
 def read_host(
-    host_file: HostFile, options: SummarizeOptions, only_steps: SharedSteps | None = None
+    host_file: HostFile,
+    options: SummarizeOptions,
+    only_steps: SharedSteps | None = None,
+    *,
+    keep_copies: bool = False,
 ) -> HostRead:
-    """Read and analyse one host by itself. Raises BrokenInputError."""
-    timeline, file = read_host_file(host_file)
+    """Read and analyse one host by itself. Raises BrokenInputError, and RemoteError if a store is
+    gone."""
+    timeline, file = read_host_file(host_file, keep_copies=keep_copies)
     part = _analyse(timeline, host_file.host, options, only_steps)
     return HostRead(file, part, _jax_version(timeline))
 
@@ -218,7 +231,9 @@ def read_host(
 def _read_in_turn(tasks: Sequence[HostTask]) -> Iterator[HostRead | BrokenInputError]:
     for task in tasks:
         try:
-            found = read_host(task.file, task.options, task.only_steps)
+            found = read_host(
+                task.file, task.options, task.only_steps, keep_copies=task.keep_copies
+            )
         except BrokenInputError as error:
             yield error
         else:
