@@ -4,8 +4,9 @@ Contract
 * A summary file is read, a profile is summarised, a W&B artifact or run is fetched first. Each
   choice made on the way is said to `Hooks.note`. A summary that was made before is taken from the
   cache.
-* A word without an option names what is there, a file or a folder; else a page of W&B, an artifact
-  by its alias, or a run by entity/project/run_id. Nothing else is looked up anywhere.
+* A word without an option names what is there, a file or a folder; else a page of W&B
+  (.../entity/project/runs/run_id), an artifact by its alias, or a run by entity/project/run_id.
+  Nothing else is looked up anywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from marin_profile.base.errors import CannotAnswerError, NotFoundError
-from marin_profile.base.storage import is_url, open_file
+from marin_profile.base.storage import is_url, open_file, unsigned
 from marin_profile.schema import ProfileSummary
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ Kind = Literal["summary", "profile_dir", "profile", "artifact", "run_target"]
 STDIN = "-"
 HEAD = 1 << 16
 TRACE_KEYS = (b'"traceEvents"', b'"displayTimeUnit"')
+_PAGE_OF_A_RUN = re.compile(r"^https?://[^/]+(?:/[^/]+){2,}/runs/[^/]+")
 _REMOTE = re.compile(r"^[\w.\-]+/[\w.\-]+/[\w.\-]+(?P<alias>:[\w.\-]+)?$")
 
 
@@ -73,7 +75,7 @@ NO_HOOKS = Hooks()
 def named(word: str) -> Input:
     """What a word without an option names. Raises NotFoundError where there is no such thing."""
     if is_url(word):
-        if word.startswith(("http://", "https://")) and "/runs/" in word:
+        if _PAGE_OF_A_RUN.match(word) and "/plugins/profile" not in word:
             return Input("run_target", word)
         return Input(_kind_of_file(word), word)
     if word == STDIN or os.path.exists(word):
@@ -91,7 +93,8 @@ def _kind_of_file(path: str) -> Kind:
     """JSON that does not begin as a trace is a summary: whoever reads it says what is wrong."""
     if path == STDIN:
         return "summary"
-    if not path.endswith(".json") or path.endswith(".trace.json") or os.path.isdir(path):
+    name = unsigned(path)
+    if not name.endswith(".json") or name.endswith(".trace.json") or os.path.isdir(path):
         return "profile"
     with open_file(path) as stream:
         head = stream.read(HEAD)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,8 @@ from marin_profile.base.errors import NotFoundError, RemoteError, UsageError
 from marin_profile.base.remote_stream import SMALLEST
 from marin_profile.base.retries import Retries
 from marin_profile.base.storage import content_of, copies_folder, open_local, sha256_of_open
+from patience import PATIENCE
+from web_server import web_server
 
 CONTENT = random.Random(5).randbytes(1_000_000)
 
@@ -220,3 +224,31 @@ def test_what_stands_for_the_content_of_a_file(store):
     assert content_of(url("file")) != told
     store.versions = False
     assert content_of(url("file")) == digest
+
+
+COPIER = """
+import random, sys
+from pathlib import Path
+from marin_profile.base import copies
+copies.MOST_BYTES = 2_500_000
+address, folder, seed = sys.argv[1:]
+draw = random.Random(seed)
+for _ in range(12):
+    index = draw.randrange(4)
+    with copies.open_copy(f"{address}/{index}", Path(folder)) as stream:
+        assert stream.read() == bytes([index]) * 900_000, index
+"""
+
+
+def test_processes_may_use_one_folder_at_the_same_time(tmp_path, folder):
+    """Although it holds two of the four files at most."""
+    (tmp_path / "there").mkdir()
+    for index in range(4):
+        (tmp_path / "there" / f"{index}").write_bytes(bytes([index]) * 900_000)
+    with web_server(tmp_path / "there") as server:
+        command = [sys.executable, "-c", COPIER, server.url, str(folder)]
+        running = [subprocess.Popen([*command, str(seed)]) for seed in range(3)]
+        assert [process.wait(PATIENCE) for process in running] == [0, 0, 0]
+        fetched = [path for path in server.paths if path.startswith("GET")]
+    assert len(fetched) < 3 * 12 * 4  # as many as if nothing were kept
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= 2_500_000

@@ -15,7 +15,7 @@ from marin_profile.base.storage import write_file
 from marin_profile.capture.sources import Capture
 from marin_profile.cli import progress
 from marin_profile.cli.inputs import load
-from marin_profile.inputs import Input, Kind
+from marin_profile.inputs import Input, Kind, named
 from marin_profile.pipeline import SummarizeOptions, summarize
 from marin_profile.schema import ProfileSummary
 
@@ -81,3 +81,18 @@ def test_what_is_not_there(tmp_path: Path) -> None:
 def test_a_profile_without_device_work_is_refused(traces: Path) -> None:
     with pytest.raises(CannotAnswerError, match="host-only"):
         loaded("profile_dir", traces / "cpu_host_only")
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("https://wandb.ai/e/p/runs/abc", "run_target"),
+        ("http://w.io:8/x/e/p/runs/abc/logs?nw=x", "run_target"),
+        ("http://host/runs/abc", "profile"),
+        ("http://host/all/runs/abc", "profile"),
+        ("http://host/e/p/runs/abc/plugins/profile/2026_01_02_03_04_05", "profile"),
+        ("http://host/runs/h.trace.json?X-Signature=word", "profile"),
+    ],
+)
+def test_a_page_of_a_run_is_told_from_a_folder_on_a_web_server(word: str, kind: Kind) -> None:
+    assert named(word) == Input(kind, word)

@@ -217,6 +217,14 @@ def test_a_web_server(capture, parts, share):
     assert len(server.paths) < 1000
 
 
+def test_what_signs_an_address_is_in_no_summary(capture):
+    file = f"run/process_1/{FOLDER}/h2.xplane.pb"
+    with web_server(capture.parent) as server:
+        found = summarize(f"{server.url}/{file}?X-Signature=word")
+        assert found.to_json() == summarize(capture.parent / file).to_json()
+        assert run(["summarize", "--xplane-file", f"{server.url}/{file}?X-Signature=word"]) == 0
+
+
 def test_a_web_server_that_is_gone(capture, capsys):
     with web_server(capture.parent) as server:
         address = server.url

@@ -38,14 +38,21 @@ def plain(path: str) -> str:
     return path.removeprefix("file://") if path.startswith("file:///") else path
 
 
+def unsigned(path: str) -> str:
+    """A web address without what stands behind "?", as a signature that lets whoever has it read
+    the file; other paths as they are."""
+    is_web = path.lower().startswith(("http://", "https://"))
+    return path.partition("?")[0] if is_web else path
+
+
 def path_parts(path: str) -> tuple[str, ...]:
     """The parts of the absolute path, without the protocol."""
-    path = path.split("://", 1)[1] if is_url(path) else os.path.abspath(path)
+    path = unsigned(path).split("://", 1)[1] if is_url(path) else os.path.abspath(path)
     return tuple(part for part in path.replace(os.sep, "/").split("/") if part)
 
 
 def base_name(path: str) -> str:
-    return path.rstrip("/").rsplit("/", 1)[-1]
+    return unsigned(path).rstrip("/").rsplit("/", 1)[-1]
 
 
 def open_file(path: str) -> BinaryIO:

@@ -24,6 +24,7 @@ from marin_profile.base.storage import (
     open_file,
     path_parts,
     plain,
+    unsigned,
 )
 from marin_profile.base.text import either
 from marin_profile.capture.filenames import PROFILE_FOLDERS
@@ -82,7 +83,7 @@ def resolve(
 
 def resolve_path(path: str, *, hosts: Sequence[str] = ()) -> tuple[Capture, list[str]]:
     """`resolve` for a file whose name tells its format, else for a folder."""
-    file_format = format_ending(path)
+    file_format = format_ending(unsigned(path))
     name = file_format.argument if file_format else "profile_dir"
     return resolve(hosts=hosts, **{name: path})
 
@@ -137,7 +138,7 @@ def from_file(path: str, file_format: Format) -> Capture:
         raise UsageError(f"{path} is no {file_format.called}; name it with {other.option}.")
     reason = f"named with {file_format.option}"
     host = HostFile(host_of(name), path, file_size(path), file_format.name, reason)
-    folder = path[: -len(name)].rstrip("/") or ("/" if path.startswith("/") else ".")
+    folder = unsigned(path)[: -len(name)].rstrip("/") or ("/" if path.startswith("/") else ".")
     stamp = next((part for part in reversed(path_parts(path)) if STAMP.match(part)), "")
     return Capture(folder, stamp, (host,), portable_name(path))
 
