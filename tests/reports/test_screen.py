@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders_summary import build_summary
+from builders_summary import build_summary, uneven_steps
 from marin_profile.reports.first import first_advice
 from marin_profile.reports.headline import headline
 from marin_profile.reports.screen import NARROWEST, render_screen
@@ -93,3 +93,11 @@ def test_a_style_decorates_parts_by_name():
     plain = render_screen(build_summary(), "a", width=80)
     assert render_screen(build_summary(), "a", width=80, style=style) == plain
     assert {"headline", "compute", "idle", "advice", "next"} <= seen
+
+
+def test_the_slowest_step_can_be_seen_in_its_trace():
+    summary = build_summary(step_time=uneven_steps())
+    assert lines(summary)[-1] == "See:     marin-profile trace runs/a --step 7"
+    summary_alone = lines(summary, name="a.json")
+    assert not any(line.startswith("See:") for line in summary_alone)
+    assert not any(line.startswith("See:") for line in lines(build_summary()))

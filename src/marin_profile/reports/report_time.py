@@ -26,6 +26,9 @@ from marin_profile.schema import CAPTURE, DurationStats, ProfileSummary
 STEPS_LISTED = 32
 
 
+SEE = "marin-profile trace CAPTURE --step N"
+
+
 def steps(summary: ProfileSummary, top_k: int) -> list[Block]:
     step_time = summary.step_time
     total = max(step_time.all_steps.count, len(step_time.steps))
@@ -111,6 +114,7 @@ def _outliers(summary: ProfileSummary, top_k: int) -> list[Block]:
         *left_out(len(costs), min(len(costs), top_k), "cause"),
         table(headers, rows, "rrrlrll"),
         *left_out(len(outliers), len(shown), "outlier"),
+        Paragraph(f"{code(SEE)} shows one in its trace, in Perfetto."),
     ]
 
 

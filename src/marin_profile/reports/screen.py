@@ -54,7 +54,7 @@ def render_screen(
             *_labelled("costs", uncosted(summary), width),
         ],
         list(_advice(summary, width, style)),
-        list(_next(name, style)),
+        list(_next(summary, name, style)),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -147,8 +147,13 @@ def _advice(summary: ProfileSummary, width: int, style: Style) -> Iterator[str]:
         yield f"   and {left:,} more in the report."
 
 
-def _next(name: str, style: Style) -> Iterator[str]:
+def _next(summary: ProfileSummary, name: str, style: Style) -> Iterator[str]:
     word = shlex.quote(visible(name, None))
     yield style("next", f'Ask:     marin-profile query {word} "which ops take longest?"')
     yield style("next", f"Read:    marin-profile report {word} -o report.md")
     yield style("next", f"Compare: marin-profile compare {word} ANOTHER")
+    outliers = summary.step_time.outliers
+    if outliers and not name.endswith(".json"):  # a summary alone has no trace
+        slowest = min(outliers, key=lambda one: (-one.excess, one.index))
+        step = slowest.index if slowest.step_num is None else slowest.step_num
+        yield style("next", f"See:     marin-profile trace {word} --step {step}")
