@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -41,7 +42,8 @@ jobs_options = all_of(
 
 
 @contextmanager
-def crew_of(jobs: int, scheduler: str | None) -> Iterator[Crew]:
+def crew_of(jobs: int, scheduler: str | None, size: int) -> Iterator[Crew]:
+    """`size`: the bytes that there are to read."""
     if scheduler is not None:
         from marin_profile.base.dask_crew import dask_crew
 
@@ -50,7 +52,15 @@ def crew_of(jobs: int, scheduler: str | None) -> Iterator[Crew]:
         return
     from marin_profile.base.crew import Alone, Processes
 
-    yield Alone() if jobs == 1 else Processes(jobs, ready_to_read)
+    yield Alone() if jobs == 1 else Processes(jobs, partial(_begin, size // jobs))
+
+
+def _begin(size: int) -> None:
+    """In each process, which reads about as many bytes."""
+    from marin_profile.base.jit import expect
+
+    ready_to_read()
+    expect(size)
 
 
 @contextmanager
@@ -71,7 +81,7 @@ def hosts_reader(
     from marin_profile.cache import kept_parts
     from marin_profile.pipeline.crew_reading import CrewReading
 
-    with crew_of(jobs, scheduler) as crew:
+    with crew_of(jobs, scheduler, sum(host.size for host in capture.hosts)) as crew:
         store = kept_parts() if use_cache else Nowhere()
         yield CrewReading(crew, store, telling("host"))
 

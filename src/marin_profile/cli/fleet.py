@@ -72,11 +72,11 @@ def command(
     from marin_profile.pipeline.jobs import default_jobs, processors
 
     captures = captures_named(target)
+    hosts = [host for one in captures if one.capture for host in one.capture.hosts]
     if jobs is None:
-        hosts = [host for one in captures if one.capture for host in one.capture.hosts]
         jobs = processors() if scheduler is not None else default_jobs(hosts)
     store = kept_rows() if use_cache else Nowhere()
-    with crew_of(jobs, scheduler) as crew:
+    with crew_of(jobs, scheduler, sum(host.size for host in hosts)) as crew:
         rows = rows_of(
             captures, crew, store, warmup_steps=warmup_steps, on_progress=telling("capture")
         )
