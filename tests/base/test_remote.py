@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -281,3 +282,12 @@ def test_secrets_in_urls_are_not_told():
     assert shown("gs://bucket/a@b") == "gs://bucket/a@b"
     told = f"no 'https://{login}@h/x?y', no"
     assert remote.shown_within(told) == "no 'https://...@h/x?...', no"
+
+
+def test_what_a_store_s_package_logs_does_not_go_to_stderr(store, monkeypatch):
+    """As Python does with warnings of a logger that has no handler, nor one above it."""
+    log = logging.getLogger("faulty_files")
+    monkeypatch.setattr(log, "handlers", [])
+    for _ in range(2):
+        files_below(url("run"))
+    assert [type(one) for one in log.handlers] == [logging.NullHandler]

@@ -7,13 +7,15 @@ Contract
   UsageError for a URL that cannot be opened at all, RemoteError for all else.
 * A list is whole or an error: a folder whose listing fails is never passed over. One that is gone
   when its turn comes is.
-* fsspec's own retries and caches of listings are switched off, in file systems of our own: those
-  that the process uses elsewhere stay as they are.
+* fsspec's own caches of listings, and its retries where they can be (not for gs://), are switched
+  off, in file systems of our own: those that the process uses elsewhere stay as they are. What
+  packages log of failing requests goes to handlers that somebody set up, not to stderr.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -112,6 +114,9 @@ def file_system(url: str) -> tuple[Any, str]:
         raise UsageError(f"{shown(url)} cannot be opened: {error}.") from error
     if protocol in S3:
         system.retries = 1
+    log = logging.getLogger(type(system).__module__.partition(".")[0])
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
     return system, path
 
 
