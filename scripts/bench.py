@@ -1,6 +1,7 @@
 """Speed and memory, the verdict's operating curve and false alarms, the callback's cost.
 
 Usage: python scripts/bench.py summarize [--events 3000000] [--repeat 3] [--peer-python PYTHON]
+       python scripts/bench.py cold [--events 3000000] [--repeat 3] [--beside SRC]
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py sequential [--runs 100000] [--seed 1]
        python scripts/bench.py hosts [--hosts 8 16 32 64] [--events 1000000]
@@ -35,6 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bench_callback
+import bench_cold
 import bench_hosts
 import bench_page
 import bench_repeats
@@ -68,13 +70,17 @@ def main() -> None:
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
     summarize = verbs.add_parser("summarize", help="summarize and query, small and large files")
-    summarize.add_argument("--events", type=int, default=3_000_000)
-    summarize.add_argument("--repeat", type=int, default=3)
     summarize.add_argument("--peer-python", default=os.environ.get("MARIN_PROFILE_PEER_PYTHON"))
-    summarize.add_argument(
-        "--cache", type=Path, default=Path(tempfile.gettempdir()) / "marin-profile-bench"
-    )
     summarize.set_defaults(run=bench_summarize)
+    cold = verbs.add_parser("cold", help="the first run on a machine, and the next")
+    bench_cold.add_arguments(cold)
+    cold.set_defaults(run=lambda options: bench_cold.bench_cold(options, _cases(options)))
+    for verb in (summarize, cold):
+        verb.add_argument("--events", type=int, default=3_000_000)
+        verb.add_argument("--repeat", type=int, default=3)
+        verb.add_argument(
+            "--cache", type=Path, default=Path(tempfile.gettempdir()) / "marin-profile-bench"
+        )
     verdict = verbs.add_parser("verdict", help="simulated false alarms, power and coverage")
     bench_verdict.add_arguments(verdict)
     verdict.set_defaults(run=bench_verdict.bench_verdict)
@@ -111,7 +117,8 @@ def _bench_hosts(options: argparse.Namespace) -> None:
     bench_hosts.bench_hosts(options, repeat_xplane(raw, options.events))
 
 
-def bench_summarize(options: argparse.Namespace) -> None:
+def _cases(options: argparse.Namespace) -> list[tuple[str, Path]]:
+    """The inputs, made where they are not there yet."""
     folder = _traces() / CAPTURE
     options.cache.mkdir(parents=True, exist_ok=True)
     large_xplane = options.cache / f"repeated_{options.events}.xplane.pb"
@@ -122,12 +129,16 @@ def bench_summarize(options: argparse.Namespace) -> None:
         )
     if not large_json.exists():
         _write_json(large_json, folder / "host0.trace.json.gz", options.events)
-    cases = [
+    return [
         ("v6e 25 k, xplane", folder / "host0.xplane.pb"),
         ("v6e 25 k, json.gz", folder / "host0.trace.json.gz"),
         (f"repeated {options.events:,}, xplane", large_xplane),
         (f"repeated {options.events:,}, json.gz", large_json),
     ]
+
+
+def bench_summarize(options: argparse.Namespace) -> None:
+    cases = _cases(options)
     print(f"{'case':34} {'wall s':>8} {'peak MB':>8}   {'peer s':>8} {'peer MB':>8}   ratio")
     summaries = []
     for title, path in cases:

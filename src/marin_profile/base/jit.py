@@ -24,7 +24,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -85,27 +85,37 @@ def forced(form: str) -> Iterator[None]:
 class Loop:
     """A function in both forms; called, it is the one that is due."""
 
-    def __init__(self, function: Function, plain: Function | None, options: dict[str, Any]) -> None:
-        """`plain`: None where there is no such form."""
+    def __init__(
+        self,
+        function: Function,
+        portable: Function | None,
+        views: bool,
+        always: bool,
+        options: dict[str, Any],
+    ) -> None:
         self._function = function
+        self._portable = portable or function
+        self._views = views
+        self._always = always
         self._options = options
-        self._compiled: Function | None = None
-        self.plain = plain or self._run_compiled
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
         return (self.compiled if _forms.compiled else self.plain)(*arguments)
 
-    def _run_compiled(self, *arguments: Any) -> Any:
-        return self.compiled(*arguments)
-
-    @property
+    @cached_property
     def compiled(self) -> Function:
-        if self._compiled is None:
-            with _compiling:
-                if self._compiled is None:
-                    self._compiled = _compile(_linked(self._function), **self._options)
-        return self._compiled
+        with _compiling:
+            return _compile(_linked(self._function, "compiled"), **self._options)
+
+    @cached_property
+    def plain(self) -> Function:
+        return _with_views(self.inner) if self._views else self.inner
+
+    @cached_property
+    def inner(self) -> Function:
+        """The plain form as other plain forms call it: with what they were called with."""
+        return self.compiled if self._always else _linked(self._portable, "inner")
 
 
 def jit(
@@ -147,10 +157,7 @@ def _loop(
     **options: Any,
 ) -> Any:
     def decorate(function: Function) -> Loop:
-        plain = portable or function
-        if views:
-            plain = _with_views(plain)
-        return Loop(function, None if always else plain, options)
+        return Loop(function, portable, views, always, options)
 
     return decorate if function is None else decorate(function)
 
@@ -162,12 +169,12 @@ def _with_views(function: Function) -> Function:
     return plain
 
 
-def _linked(function: Function) -> Function:
-    """The function, calling the loops that it calls in their compiled form."""
+def _linked(function: Function, form: str) -> Function:
+    """The function, calling the loops that it calls in this form of theirs."""
     assert isinstance(function, FunctionType)
     names = function.__globals__
     loops = {
-        name: names[name].compiled
+        name: getattr(names[name], form)
         for name in function.__code__.co_names
         if isinstance(names.get(name), Loop)
     }

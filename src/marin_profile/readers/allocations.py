@@ -47,8 +47,7 @@ def read_allocations(
     buffer: Buffer, plane: RawPlane, line: RawLine, ids: frozenset[int], shift_ps: int
 ) -> list[AllocatorState]:
     """In the order in which the line tells of them. `shift_ps` is added to every offset."""
-    spans = np.empty((line.count, 2), np.int64)
-    event_spans(buffer, *line.span, spans)
+    spans = event_spans(buffer, *line.span, line.count)
     spans = spans[np.isin(_metadata_ids(buffer, spans[:, 0]), [*ids])][-MOST_READ:]
     events = fields_of(buffer, spans[:, 0], spans[:, 1])
     start = _last_numbers(events, events.number == OFFSET, len(spans), 0) + shift_ps

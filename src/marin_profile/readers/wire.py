@@ -28,6 +28,7 @@ from marin_profile.readers.protobuf import (
 from marin_profile.readers.wire_columns import LONGEST_PS, MISSING, scan_events, varints
 
 Buffer = NDArray[np.uint8]
+NO_SPANS = np.empty((0, 2), np.int64)
 
 # Columns of a `walk` row: number, wire type, value (varint or content offset), content length.
 FIELD, WIRE, VALUE, LENGTH = 0, 1, 2, 3
@@ -50,11 +51,7 @@ def packed_varints(buffer: Buffer, at: int, end: int) -> list[int]:
     return whole
 
 
-def _varint_plain(buffer, at, end):
-    return signed_varint(memoryview(buffer), at, end)
-
-
-@jit_no_alloc(portable=_varint_plain)
+@jit_no_alloc(portable=signed_varint, views=True)
 def varint(buffer, at, end):
     """The unsigned varint at `at` as int64 bits, and the offset behind it (BROKEN on damage)."""
     if at < end and buffer[at] < 128:
@@ -72,11 +69,7 @@ def varint(buffer, at, end):
     return np.int64(0), np.int64(BROKEN)
 
 
-def _field_plain(buffer, at, end):
-    return next_field(memoryview(buffer), at, end)
-
-
-@jit_inline(portable=_field_plain)
+@jit_inline(portable=next_field, views=True)
 def field(buffer, at, end):
     """The field at `at`: (number, wire type, value or content offset, content length, next)."""
     tag, at = varint(buffer, at, end)
@@ -104,8 +97,9 @@ def field(buffer, at, end):
 
 
 @jit_no_alloc(views=True)
-def line_header(buffer, at, end):
-    """What an XLine says besides its events, without keeping them.
+def line_header(buffer, at, end, spans):
+    """What an XLine says besides its events; a row (offset, end) for each of these goes into
+    `spans`, as many as it has room for.
 
     Returns (id, timestamp_ns, name span, display name span, event count, damage offset or BROKEN,
     how many fields no XLine has).
@@ -123,6 +117,9 @@ def line_header(buffer, at, end):
             broke_at = np.int64(at)
             break
         if number == 4 and wire == WIRE_BYTES:
+            if count < len(spans):
+                spans[count, 0] = value
+                spans[count, 1] = value + length
             count += 1
         elif number == 1 and wire == WIRE_VARINT:
             line_id = value
@@ -138,19 +135,11 @@ def line_header(buffer, at, end):
     return line_id, timestamp_ns, name, display, count, broke_at, odd
 
 
-@jit_no_alloc(views=True)
-def event_spans(buffer, at, end, spans):
-    """Fills a row (offset, end) for each event of an XLine, as many as `line_header` counts."""
-    count = 0
-    while at < end:
-        number, wire, value, length, behind = field(buffer, at, end)
-        if behind < 0:
-            break
-        if number == 4 and wire == WIRE_BYTES:
-            spans[count, 0] = value
-            spans[count, 1] = value + length
-            count += 1
-        at = behind
+def event_spans(buffer: Buffer, at: int, end: int, count: int) -> Int64s:
+    """A row (offset, end) for each of the `count` events of an XLine."""
+    spans = np.zeros((count, 2), np.int64)
+    line_header(buffer, at, end, spans)
+    return spans
 
 
 @jit_no_alloc
