@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from marin_profile.base.kept import is_private
 from marin_profile.base.storage import is_url, plain
@@ -144,11 +143,10 @@ def _downloads() -> Check:
 
 
 def _compiled() -> Check:
-    """Where numba keeps compiled loops; numba decides that when a loop is imported."""
-    from marin_profile.base.intervals import self_pieces
+    """Where numba keeps compiled loops."""
+    from marin_profile.readers.wire import line_header
 
-    loop: Any = self_pieces
-    place = loop.stats.cache_path
+    place = line_header.compiled.stats.cache_path
     if place is None:
         return Check(
             check="compiled loops",

@@ -1,4 +1,4 @@
-"""Where the texts of an XSpace are, as numba functions over its bytes.
+"""Where the texts of an XSpace are, as loops over its bytes.
 
 Contract: offsets only, nothing is changed. Field numbers are those of tsl's xplane.proto; in bytes
 of no known message (HLO protos) what is printable is a text, what parses is a message. Where a
