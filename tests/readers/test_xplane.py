@@ -24,6 +24,7 @@ from builders_xspace import (
     read_bytes,
     varint,
 )
+from marin_profile.base import jit
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.events.timeline import Timeline
 from marin_profile.readers.profile_window import read_profile_window
@@ -611,3 +612,14 @@ def test_a_file_without_events_has_no_origin():
     space = Space().environment(1, 2)
     space.host().line("python")
     assert space.timeline().origin is None
+
+
+def test_a_file_counts_with_all_its_bytes_for_which_form_loops_have(monkeypatch):
+    forms = jit._Forms("")
+    monkeypatch.setattr(jit, "_forms", forms)
+    space = Space()
+    space.tpu(0).op("dot.1", 0, 10)
+    content = space.encode()
+    for times in (1, 2):
+        read_bytes(content)
+        assert forms.expected == times * len(content)

@@ -1,4 +1,4 @@
-"""Hashing inside compiled loops."""
+"""Hashing of numbers: of one inside a compiled loop, of an array anywhere."""
 
 from __future__ import annotations
 

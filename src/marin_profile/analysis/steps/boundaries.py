@@ -33,6 +33,7 @@ LEAST_STEPS_WITH_WORK = 3
 _PS_PER_MS = 1_000_000_000
 _LOW = np.iinfo(np.int64).min
 _LISTED = 8
+# Of a table of steps by ops that is in memory at once.
 _MOST_CELLS = 1 << 26
 
 
