@@ -100,6 +100,8 @@ def test_without_a_window_most_events_say_what_is_far(ts):
     timeline = read_json(json_of(far))
     assert left(timeline) == {"outside_profile": 1}
     assert "1 event outside the time of all others is left out" in timeline.doubts[0]
+    # The first event that is left began at 0 by the clock of the file.
+    assert (timeline.first_ts, int(timeline.start.min())) == (0, 0)
 
 
 def test_without_a_window_host_events_tell_how_long_the_profile_is():

@@ -339,3 +339,18 @@ def test_what_json_lacks_is_stated() -> None:
     stated = " ".join(format_named(TRACE_JSON).lacks)
     for word in ("async", "HLO protos", "plane statistics", "flops", "program ids", "allocations"):
         assert word in stated
+
+
+@pytest.mark.parametrize(
+    ("ts", "first"),
+    [
+        ("1700000000000000.000501", 1_700_000_000_000_000_000_501),
+        ("-3.5", -3_500_000),
+        ("0.0000001", 0),
+    ],
+)
+def test_when_the_first_event_began_by_the_clock_of_the_file(ts, first):
+    later = str(int(float(ts)) + 7)
+    timeline = read(trace(event("b", later, "1"), event("a", ts, "1")))
+    assert timeline.first_ts == first
+    assert min(timeline.start) == 0
