@@ -3,9 +3,10 @@
 Six small programs on CPU devices, each with one flaw, and each again without it: captured in turns,
 so that a drift of the machine cancels. The saving that was measured (the median over the pairs of
 the mean step with the flaw less that without it) stands beside the interval that `what_if` states
-from the captures with the flaw alone (the medians of its ends, wider by the replay's error). Exits
-1 if less than five in six lie inside. A busy machine measures little: where the 98 % interval of
-the median (in parentheses) reaches into the stated one, it is undecided.
+from the captures with the flaw alone (the medians of its ends, wider by the replay's error and by
+what two such captures differ by chance). Exits 1 if less than five in six lie inside. A busy
+machine measures little: where the 98 % interval of the median (in parentheses) reaches into the
+stated one, it is undecided.
 """
 
 from __future__ import annotations
@@ -173,6 +174,7 @@ def shown(intervention: Intervention, pairs: int, folder: Path) -> bool:
         for _ in range(3):
             step()
     measured, least, most, errors, now = [], [], [], [], []
+    chance = []
     for pair in range(pairs):
         found = {}
         for flawed in (True, False) if pair % 2 == 0 else (False, True):
@@ -189,8 +191,10 @@ def shown(intervention: Intervention, pairs: int, folder: Path) -> bool:
         least.append(row.saving_at_least)
         most.append(row.saving)
         errors.append((before.replay_error or 0.0) * before.step_now)
+        chance.append(before.chance or 0.0)
         now.append(before.step_now)
-    low, high = median(least) - median(errors), median(most) + median(errors)
+    spare = median(errors) + median(chance)
+    low, high = median(least) - spare, median(most) + spare
     inside = low <= median(measured) <= high
     # The median of ten lies between the second and the ninth of them in 98 of 100 cases.
     ordered = sorted(measured)

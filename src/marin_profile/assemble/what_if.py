@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 from marin_profile import schema
 from marin_profile.analysis.collectives.matching import HostShare
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.replay.changes import Change, WhatIf, what_if
 from marin_profile.analysis.replay.graph import build_graph
 from marin_profile.analysis.roofline import share_at_roofline
-from marin_profile.assemble.context import Context, us
+from marin_profile.analysis.steps.chance import error_of_mean
+from marin_profile.assemble.context import Context, us, us_or_none
 from marin_profile.base.text import natural_order
 from marin_profile.events.classify import COMPUTE
 
@@ -35,6 +38,7 @@ def what_if_section(context: Context) -> schema.WhatIf:
         replayed_step=us(found.replayed),
         replay_error=abs(found.replayed - found.step) / found.step,
         whole_periods=found.periods,
+        chance=_chance(context),
         changes=sorted(
             rows,
             key=lambda row: (
@@ -46,6 +50,13 @@ def what_if_section(context: Context) -> schema.WhatIf:
             ),
         ),
     )
+
+
+def _chance(context: Context) -> float | None:
+    """Of the difference of two means."""
+    periods = [step.period for step in context.steps.steps if step.kept]
+    error = error_of_mean([period for period in periods if period is not None])
+    return us_or_none(None if error is None else sqrt(2) * error)
 
 
 def _of_roofline(context: Context) -> dict[str, float]:

@@ -20,10 +20,13 @@ _NOT_REPLAYED = "Capture two or more whole steps, and summarize with this versio
 
 
 class StepRow(Row, frozen=True, kw_only=True, tag_field="record", tag="step"):
+    """`chance`: what two captures of it differ by with nothing changed (95 %)."""
+
     step_now: Microseconds
     replayed_step: Microseconds
     replay_error: Share
     whole_periods: Count
+    chance: Microseconds | None
 
 
 class ChangeRow(Row, frozen=True, kw_only=True, tag_field="record", tag="change"):

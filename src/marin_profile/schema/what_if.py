@@ -27,11 +27,15 @@ class WhatIfChange(Record):
 
 class WhatIf(Record):
     """`step_now`: the mean period over `whole_periods`, as measured; `replayed_step`: by a replay
-    of the capture as it is, off by `replay_error` of the step. Savings are between two replays."""
+    of the capture as it is, off by `replay_error` of the step. Savings are between two replays.
+    `chance`: two captures with as many steps as this one differ by so much with nothing changed (95
+    %, by the spread of the periods), so that what is measured lies between `saving_at_least` less
+    it and `saving` plus it; null where the periods are too few."""
 
     step_now: Microseconds | None = None
     replayed_step: Microseconds | None = None
     replay_error: Share | None = None
     whole_periods: Count | None = None
+    chance: Microseconds | None = None
     changes: list[WhatIfChange] = []
     reason: str | None = None
