@@ -62,8 +62,9 @@ def make_bundle(
     tracked = track(
         before, after, thresholds, label=label, history=history, pair=pair, sequential=sequential
     )
-    comparison = compare(
-        *_as_judged(before, after, tracked), top_k=top_k, paired=bool(tracked.pairs)
+    comparison = _judged_alike(
+        compare(*_as_judged(before, after, tracked), top_k=top_k, paired=bool(tracked.pairs)),
+        tracked,
     )
     advised = _median_capture(after)
     files: dict[str, str] = {}

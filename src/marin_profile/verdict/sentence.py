@@ -131,4 +131,4 @@ def _figures(row: Check) -> tuple[str, str, str, str]:
         (d for d in range(1, 6) if len({round(value, d) for value in (*values, 0.0)}) == apart), 6
     )
     signed = [f"{value + 0.0:+.{decimals}f}" for value in values[:3]]
-    return signed[0], signed[1], signed[2], f"{values[3]:.6f}".rstrip("0").rstrip(".")
+    return signed[0], signed[1], signed[2], f"{values[3]:.{decimals}f}".rstrip("0").rstrip(".")
