@@ -1,18 +1,14 @@
 """`python -m marin_profile.levanter.train_lm` on local text, with today's and with older flags."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from local_text import CONFIG, start, write_text
 from needs import needs_levanter
 from patience import PATIENCE
 
-TEXT = Path(__file__).with_name("tiny_text.py")
-CONFIG = Path(__file__).parents[2] / "configs" / "train_lm_profile.yaml"
 TODAYS_FLAGS = (
     *("--trainer.profiler.profile_options.host_tracer_level", "1"),
     *("--trainer.profiler.process_index", "[0, 3]"),
@@ -42,7 +38,7 @@ def runs(tmp_path_factory) -> dict[str, tuple[Path, str]]:
 
 
 def train_both(folder: Path) -> None:
-    subprocess.run([sys.executable, str(TEXT), "data"], cwd=folder, check=True)
+    write_text(folder / "data")
     (folder / "plain.yaml").write_text(without_profiler(CONFIG.read_text()))
     children = {
         "today": start(folder, CONFIG, "today", *TODAYS_FLAGS),
@@ -57,20 +53,6 @@ def train_both(folder: Path) -> None:
 def without_profiler(config: str) -> str:
     before, _, rest = config.partition("  profiler:\n")
     return before + rest[rest.index("\noptimizer:") :]
-
-
-def start(folder: Path, config: Path, run_id: str, *flags: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "marin_profile.levanter.train_lm"]
-    command += ["--config_path", str(config), "--trainer.id", run_id, *flags]
-    command += ["--data.cache_dir", f"cache/{run_id}"]
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env=os.environ | {"JAX_PLATFORMS": "cpu", "HF_HUB_OFFLINE": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
 
 
 def profiled_steps(run: Path) -> list[list[int]]:

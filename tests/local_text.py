@@ -1,10 +1,13 @@
-"""Local text and a tokenizer for it, so that train_lm needs no network."""
+"""Local text and a tokenizer for it, so that train_lm needs no network; trainings on them."""
 
 import json
+import os
 import random
+import subprocess
 import sys
 from pathlib import Path
 
+CONFIG = Path(__file__).parents[1] / "configs" / "train_lm_profile.yaml"
 SPECIAL = ("<unk>", "<s>", "</s>")
 WORDS = 200
 DOCUMENTS = 200
@@ -46,6 +49,21 @@ def _write_tokenizer(folder: Path) -> None:
     }
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+def start(folder: Path, config: Path, run_id: str, *flags: str) -> subprocess.Popen[str]:
+    """A training in the folder, where `data/` holds the text."""
+    command = [sys.executable, "-m", "marin_profile.levanter.train_lm"]
+    command += ["--config_path", str(config), "--trainer.id", run_id, *flags]
+    command += ["--data.cache_dir", f"cache/{run_id}"]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=os.environ | {"JAX_PLATFORMS": "cpu", "HF_HUB_OFFLINE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 if __name__ == "__main__":
