@@ -462,7 +462,7 @@ CASES: dict[str, tuple[Callable[[], Profile], Callable[[], Profile]]] = {
         lambda: host_job(("log_metrics", 49)),
     ),
     "host-event": (lambda: host_job(("prepare", 51)), lambda: host_job(("prepare", 49))),
-    "untraced-python": (lambda: host_job(("", 51)), lambda: host_job(("", 49))),
+    "untraced-python": (lambda: host_job(("", 101)), lambda: host_job(("", 99))),
     "device-reads": (
         # With the launch of 5 us.
         lambda: host_job(("np.asarray(jax.Array)", 46)),
@@ -644,6 +644,7 @@ CALM = Findings(
     transfers=(),
     partly_idle=0.0,
     host_idle=(),
+    calls_per_step={},
     launches_per_step=None,
     most_launched=(),
     reads_per_step=None,
@@ -866,6 +867,7 @@ def test_devices_that_share_processors_wait_for_them():
     assert made == dataclasses.replace(
         CALM,
         basis="host time",
+        shares_processors=True,
         terms={
             **ledger,
             "idle": 0.3,
@@ -1274,3 +1276,150 @@ def test_claims_of_any_figures_stay_within_their_terms(seed: int) -> None:
             claimed[one.rule.term] += one.share
     assert all(claimed[term] <= terms[term] + 1e-9 for term in advice.TERMS)
     assert sum(claimed.values()) <= 1 + 1e-9
+
+
+# --- what stands out among products, what goes with launches, regions and collectives ---
+
+
+def paced(name: str, share: float, flops: int, region: str = "mlp") -> OpShare:
+    return OpShare(name, "jit_f", ("jit(f)", region, name), share, flops=flops, is_product=True)
+
+
+def test_products_as_fast_as_the_others_do_not_stand_out():
+    """0.4 of 0.6 of the products' time for 2 of 3 of their flops; at half of that rate 0.2 of it is
+    beyond."""
+
+    def said(flops: int) -> list[tuple[str, object]]:
+        ops = (
+            *(paced(f"dot.{at}", 0.2, flops) for at in range(2)),
+            *(paced(f"dot.{at + 2}", 0.1, 100, region) for at, region in enumerate("ab")),
+        )
+        return claims(terms={"compute": 1.0}, ops=ops)
+
+    assert said(200) == []
+    # 0.4 less 0.6 x 100 / 300.
+    assert said(50) == [("dominant-region", 0.4)]
+
+
+def test_a_large_region_and_a_large_op_stand_out_whatever_they_compute():
+    small = paced("dot.1", 0.1, 100, "a")
+    one = paced("dot.2", 0.26, 260)
+    assert claims(terms={"compute": 1.0}, ops=(one, small)) == [("dominant-region", 0.26)]
+    under = paced("dot.2", 0.24, 240)
+    assert claims(terms={"compute": 1.0}, ops=(under, small)) == []
+    three = tuple(paced(f"dot.{at}", 0.17, 170) for at in range(3, 6))
+    assert claims(terms={"compute": 1.0}, ops=(*three, small)) == [
+        ("dominant-region", pytest.approx(0.51))
+    ]
+
+
+def test_collectives_go_with_their_region_unless_they_are_an_advice_themselves():
+    op = OpShare("fusion.1", "jit_f", ("jit(f)", "layer_3", "combine", "mul"), 0.3)
+    inside = Exposed("all-gather", "jit(f)/layer_*/combine/gather", 0.08, 0.0)
+    beside = Exposed("all-reduce", "jit(f)/layer_*/combined/psum", 0.01, 0.0)
+    terms = {"compute": 0.3, "exposed_communication": 0.09}
+    (one,) = found(terms=terms, ops=(op,), collectives=(inside, beside))
+    assert one.share == pytest.approx(0.38)
+    assert "its collectives: 8.0 % exposed" in one.found.evidence
+    larger = dataclasses.replace(inside, share=0.2)
+    terms["exposed_communication"] = 0.2
+    assert claims(terms=terms, ops=(op,), collectives=(larger,)) == [
+        ("dominant-region", pytest.approx(0.3)),
+        ("exposed-communication", 0.2),
+    ]
+
+
+def test_what_varies_of_collectives_goes_with_them_but_does_not_count():
+    row = dataclasses.replace(exposed(0.2), varying=0.1)
+    terms = {"exposed_communication": 0.2, "varying": 0.1, "compute": 0.12}
+    assert claims(terms=terms, collectives=(row,), ops=(again(0.12),)) == [
+        ("recompute", 0.12),
+        ("exposed-communication", pytest.approx(0.3)),
+    ]
+
+
+def test_where_devices_share_processors_hiding_a_collective_counts_little():
+    terms = {"exposed_communication": 0.3, "compute": 0.08}
+    alone = {"terms": terms, "collectives": (exposed(0.3),), "ops": (again(0.08),)}
+    assert claims(**alone)[0] == ("exposed-communication", 0.3)
+    assert claims(**alone, shares_processors=True)[0] == ("recompute", 0.08)
+
+
+def test_a_straggler_on_shared_processors_computes_longer():
+    """The others wait 0.4 of their time each for it: half of that it must compute beyond them."""
+
+    def late(own: float) -> object:
+        made = on_shared_processors(
+            dataclasses.replace(
+                CALM,
+                terms={**CALM.terms, "wait": 0.3, "compute": 0.5},
+                late_devices=Late(("host /device:CPU:1",), 0.3, 0.25),
+                compute_by_device=(
+                    ("host /device:CPU:0", 0.3),
+                    ("host /device:CPU:1", own),
+                    ("host /device:CPU:10", 0.3),
+                ),
+            ),
+            HostTime(0.8, 0.0, 0.0, 0.2, ledger_compute=0.5, ledger_communication=0.3),
+        )
+        return made.late_devices
+
+    assert late(0.51) == Late(("host /device:CPU:1",), pytest.approx(0.4), 0.0)
+    assert late(0.49) is None
+
+
+def launched(idle: float, work: float, **changes: object) -> Candidate:
+    """100 launches a step, 10 of them of one small program."""
+    ops = (OpShare("mul.1", "jit_mul", ("jit(mul)", "mul"), work),)
+    cause = HostIdle("dispatch", "", "inside", idle, 1200, (), 12, 12)
+    every = {
+        "terms": {"idle": idle, "compute": 0.5},
+        "host_idle": (cause,),
+        "launches_per_step": 100.0,
+        "calls_per_step": {"jit_mul": 10.0},
+        "ops": ops,
+    }
+    return found(**{**every, **changes})[0]  # type: ignore[arg-type]
+
+
+def test_the_work_of_small_programs_goes_with_their_launches():
+    """Each launch leaves 0.003 idle: ten calls of less than 0.03 each are small."""
+    one = launched(0.3, 0.2)
+    assert (one.rule.id, one.share) == ("dispatch-bound", pytest.approx(0.5))
+    assert one.found.certainty == "at most"
+    assert "work of the small programs: 20.0 % of device time" in one.found.evidence
+    little = launched(0.3, 0.1)
+    assert (little.share, little.found.certainty) == (pytest.approx(0.4), "known")
+    large = launched(0.3, 0.31, terms={"idle": 0.3, "compute": 0.9})
+    assert (large.share, large.found.certainty) == (0.3, "known")
+    few = launched(0.3, 0.2, calls_per_step={"jit_mul": 4.9})
+    assert (few.share, few.found.certainty) == (0.3, "known")
+
+
+def test_a_little_python_around_launches_is_theirs():
+    """From 10 % on it has an advice of its own."""
+
+    def said(untraced: float) -> list[tuple[str, object]]:
+        causes = (
+            HostIdle("untraced", "", "inside", untraced, 0, (), 12, 12),
+            HostIdle("dispatch", "", "inside", 0.03, 12, (), 12, 12),
+        )
+        return claims(terms={"idle": untraced + 0.03}, host_idle=causes, launches_per_step=1.0)
+
+    assert said(0.09) == [("dispatch-late", pytest.approx(0.12))]
+    assert said(0.10) == [("untraced-python", pytest.approx(0.10))]
+
+
+def test_gaps_that_small_causes_explain_are_no_advice():
+    """Of 0.12 idle, 0.04 each are of causes too small for advice; 0.04 or 0.06 of none."""
+
+    def said(beyond: float) -> list[tuple[str, object]]:
+        causes = (
+            HostIdle("device_write", "put", "inside", 0.04, 12, (), 12, 12),
+            HostIdle("host_event", "prepare", "inside", 0.04, 12, (), 12, 12),
+        )
+        gap = Gaps("fusion.1", share=0.08 + beyond, longest=0.01, count=12)
+        return claims(terms={"idle": 0.08 + beyond}, host_idle=causes, most_delayed=gap)
+
+    assert said(0.04) == []
+    assert said(0.06) == [("gap-before-op", pytest.approx(0.06))]

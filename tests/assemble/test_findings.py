@@ -98,6 +98,7 @@ def test_every_figure_by_hand(tmp_path, monkeypatch):
         partly_idle=0.0,
         host_idle=(),
         launches_per_step=None,
+        calls_per_step={"jit_train": 1.0},
         most_launched=(),
         reads_per_step=None,
         rounds_per_step=None,

@@ -15,6 +15,7 @@ from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.host_account import HostAccount, HostCause
 from marin_profile.analysis.ops import OpTotals
 from marin_profile.analysis.planes import CPU, GPU, SPARSECORE, TPU
+from marin_profile.analysis.program_calls import merge_calls
 from marin_profile.analysis.roofline import Peaks, op_rate
 from marin_profile.assemble.context import Context, us
 from marin_profile.assemble.coverage import is_cut, parts_without_hlo
@@ -55,7 +56,7 @@ def _candidate(one: advice.Candidate, mean: float | None) -> schema.Optimization
         ceiling_share=one.share,
         ceiling_per_step=None if one.share is None or mean is None else one.share * mean,
         ceiling_basis=rule.basis if has_ceiling else None,
-        ceiling_of=None if not has_ceiling else advice.STEP if found.compute else rule.term,
+        ceiling_of=None if not has_ceiling else advice.STEP if found.also else rule.term,
         certainty=found.certainty if has_ceiling else None,
         occurs=found.occurs,
     )
@@ -98,11 +99,12 @@ def _findings(
         compute_by_device=_compute_by_device(context),
         late_hosts=late_hosts,
         late_devices=late_devices,
-        collectives=_exposed_collectives(context, exposed, window),
+        collectives=_exposed_collectives(context, exposed, varying, window),
         transfers=_exposed_transfers(context, window),
         partly_idle=_partly_idle(context),
         host_idle=_host_idle(context),
         launches_per_step=_per_step(context, lambda one: sum(count for _, count in one.launches)),
+        calls_per_step=_calls_per_step(context),
         most_launched=_most_launched(context),
         reads_per_step=_per_step(context, lambda one: one.reads),
         rounds_per_step=_rounds(context),
@@ -201,7 +203,7 @@ HAVE_ASYNC_FORM = frozenset(
 
 
 def _exposed_collectives(
-    context: Context, exposed: Mapping[str, int], window: int
+    context: Context, exposed: Mapping[str, int], varying: Mapping[str, int], window: int
 ) -> tuple[advice.Exposed, ...]:
     """What is exposed of a kind belongs to its ops by their self time."""
     overlapped = _summed(
@@ -221,6 +223,7 @@ def _exposed_collectives(
             scope=scope,
             share=exposed[kind] * sum(map(context.op_time, ops)) / whole[kind] / window,
             overlapped=overlapped.get(kind, 0) / window,
+            varying=varying[kind] * sum(map(context.op_time, ops)) / whole[kind] / window,
             blocks=blocks,
             bytes_each=payload,
             per_step=_ops_per_step(context, ops),
@@ -292,7 +295,9 @@ def _op_shares(
     largest = list(islice(shares, MOST_OPS))
     rest: dict[advice.OpShare, advice.OpShare] = {}
     for one in shares:
-        alike = replace(one, name="", share=0.0, least=one.least and 0.0, least_compute=None)
+        alike = replace(
+            one, name="", share=0.0, least=one.least and 0.0, least_compute=None, flops=None
+        )
         known = rest.get(alike)
         rest[alike] = one if known is None else _together(known, one)
     return tuple(sorted((*largest, *rest.values()), key=lambda op: (-op.share, op.name, op.module)))
@@ -301,13 +306,18 @@ def _op_shares(
 def _together(a: advice.OpShare, b: advice.OpShare) -> advice.OpShare:
     """Two small ops that are alike, by the larger one's name."""
     if a.least is None or b.least is None:
-        return replace(a, share=a.share + b.share)
+        return replace(a, share=a.share + b.share, flops=_sum_of_known(a.flops, b.flops))
     return replace(
         a,
         share=a.share + b.share,
+        flops=_sum_of_known(a.flops, b.flops),
         least=a.least + b.least,
         least_compute=(a.least_compute or 0.0) + (b.least_compute or 0.0),
     )
+
+
+def _sum_of_known(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
 
 
 def _op_share(op: OpTotals, share: float, peaks: Peaks) -> advice.OpShare:
@@ -326,6 +336,7 @@ def _op_share(op: OpTotals, share: float, peaks: Peaks) -> advice.OpShare:
         share=share,
         least=least,
         least_compute=None if least is None else at_flops,
+        flops=None if op.costs.flops is None else op.costs.flops * op.cost_count,
         bound_by=rate.bound_by,
         is_recompute=facts.pass_name == RECOMPUTE,
         is_copy=facts.only_moves,
@@ -430,6 +441,16 @@ def _per_step(context: Context, counted: Callable[[HostAccount], int]) -> float 
     accounts = [account for _, account in _accounts(context) if account.steps]
     periods = sum(len(account.steps) for account in accounts)
     return sum(map(counted, accounts)) / periods if periods else None
+
+
+def _calls_per_step(context: Context) -> dict[str, float]:
+    """Of programs of one name together, on the devices that run them."""
+    calls: Counter[str] = Counter()
+    periods: dict[str, int] = {}
+    for row in merge_calls(row for part in context.parts for row in part.calls):
+        calls[row.name] += row.in_periods
+        periods[row.name] = max(periods.get(row.name, 0), row.periods)
+    return {name: count / periods[name] for name, count in calls.items() if periods[name]}
 
 
 def _rounds(context: Context) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from marin_profile.analysis.advice.model import (
     COMMUNICATION,
+    COMPUTE,
     KNOWN,
     SMALL_BYTES,
     UNCAUSED,
@@ -16,6 +17,7 @@ from marin_profile.analysis.advice.model import (
     Found,
     Late,
     Rule,
+    beyond_the_others,
     percent,
 )
 from marin_profile.analysis.planes import CPU
@@ -60,20 +62,43 @@ def _name(row: Exposed) -> str:
     return f"{row.kind} in {row.scope}" if row.scope else row.kind
 
 
+def _found(
+    rows: Sequence[Exposed],
+    title: str,
+    cause: str,
+    evidence: Sequence[str],
+    *,
+    hides_nothing: bool = False,
+) -> Found:
+    """What varies goes with them, but is no reason to begin with them; nor is what only a smaller
+    collective saves."""
+    varying = sum(row.varying for row in rows)
+    share = _share(rows)
+    return Found(
+        title,
+        cause,
+        tuple(evidence),
+        share + varying,
+        also={VARYING: varying} if varying else {},
+        weight=share / 4 if hides_nothing else share / 2,
+    )
+
+
 def small(f: Findings) -> Iterator[Found]:
     rows = _small(f)
     if not rows:
         return
     per_step = sum(row.per_step or 0.0 for row in rows)
-    yield Found(
+    yield _found(
+        rows,
         f"Combine small collectives, most of all {_name(rows[0])}",
         "Each of many small collectives pays the latency of the network for a few bytes.",
         (
             f"small collectives: {percent(_share(rows))} of {f.basis}, {per_step:.1f} a step on "
             "each device",
+            *_varying_in_words(rows),
             *_in_words(rows),
         ),
-        _share(rows),
     )
 
 
@@ -81,35 +106,41 @@ def blocking(f: Findings) -> Iterator[Found]:
     rows = _blocking(f)
     if not rows:
         return
-    yield Found(
+    yield _found(
+        rows,
         f"Let {_name(rows[0])} run beside compute",
         "These collectives are plain ops on the line of compute, beside which nothing runs.",
         (
             f"collectives that block compute: {percent(_share(rows))} of {f.basis}",
+            *_varying_in_words(rows),
             *_in_words(rows),
         ),
-        _share(rows),
     )
 
 
 def exposed(f: Findings) -> Iterator[Found]:
-    """One finding for each kind and scope, without waits for the last and without what varies."""
+    """One finding for each kind and scope, without waits for the last."""
     rows = _others(f)
-    wait, varying = f.terms[WAIT], f.terms[VARYING]
+    wait = f.terms[WAIT]
     for row in [row for row in rows if row.share >= LEAST_PART][:MOST_PARTS]:
         evidence = [f"{_name(row)}: {percent(row.share)} of {f.basis} exposed"]
         evidence.append(f"{row.kind} beside compute: {percent(row.overlapped)} of {f.basis}")
         if wait:
             evidence.append(f"not included: waiting for the last to arrive, {percent(wait)}")
-        if varying:
-            beyond = f"not included: beyond the fastest of the same op, {percent(varying)}"
-            evidence.append(beyond)
-        yield Found(
+        evidence += _varying_in_words([row])
+        yield _found(
+            [row],
             f"Hide or shrink {_name(row)}",
             "Devices wait for collectives that no compute covers.",
-            tuple(evidence),
-            row.share,
+            evidence,
+            # While one device communicates the others use the processors that they share.
+            hides_nothing=f.shares_processors,
         )
+
+
+def _varying_in_words(rows: Sequence[Exposed]) -> list[str]:
+    varying = sum(row.varying for row in rows)
+    return [f"and beyond the fastest of the same op: {percent(varying)}"] if varying else []
 
 
 def _in_words(rows: Sequence[Exposed]) -> list[str]:
@@ -132,7 +163,8 @@ def _late(f: Findings, late: Late | None) -> Iterator[Found]:
         return
     names = ", ".join(late.names)
     caused = f"wait for {names}: {percent(late.share)} of {f.basis}"
-    compute = min(late.each - late.share, _beyond_the_others(f, late))
+    # Of the time of all devices.
+    compute = min(late.each - late.share, beyond_the_others(f, late) * _part_of(f, late))
     yield Found(
         f"Find out why {names} arrives late",
         "The other devices wait for it in collectives; the network is not to blame for that time.",
@@ -143,21 +175,14 @@ def _late(f: Findings, late: Late | None) -> Iterator[Found]:
         late.share + compute,
         KNOWN,
         line=caused,
-        compute=compute,
+        also={COMPUTE: compute} if compute > 0 else {},
     )
 
 
-def _beyond_the_others(f: Findings, late: Late) -> float:
-    """What the late ones compute longer than the others on average, of the time of all devices."""
-    own: list[float] = []
-    others: list[float] = []
-    for name, share in f.compute_by_device:
-        is_late = any(name == one or name.startswith(f"{one} ") for one in late.names)
-        (own if is_late else others).append(share)
-    if not own or not others:
-        return 0.0
-    beyond = sum(own) / len(own) - sum(others) / len(others)
-    return max(0.0, beyond) * len(own) / (len(own) + len(others))
+def _part_of(f: Findings, late: Late) -> float:
+    names = [name for name, _ in f.compute_by_device]
+    own = [any(name == one or name.startswith(f"{one} ") for one in late.names) for name in names]
+    return sum(own) / len(own) if own else 0.0
 
 
 def imbalance(f: Findings) -> Iterator[Found]:
@@ -213,10 +238,7 @@ def varying(f: Findings) -> Iterator[Found]:
 
 
 _BY_KIND = "device_ledger[].exposed_communication_by_kind"
-_LESS_WAIT = (
-    "exposed time of the kind, less waits for the last and what varies, split by the self time of "
-    "its ops"
-)
+_LESS_WAIT = "exposed time of the kind, less waits for the last, split by the self time of its ops"
 _ASYNC = (
     "On TPU (LIBTPU_INIT_ARGS): --xla_tpu_enable_async_collective_fusion=true, "
     "--xla_tpu_enable_async_collective_fusion_fuse_all_gather=true.",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from marin_profile.analysis.advice.model import (
     AT_MOST,
+    COMPUTE,
     IDLE,
     KNOWN,
     ONE_OFF,
@@ -17,6 +18,7 @@ from marin_profile.analysis.advice.model import (
     Found,
     Gaps,
     HostIdle,
+    Occurrence,
     Rule,
     percent,
 )
@@ -39,6 +41,7 @@ from marin_profile.events.host_events import (
 )
 
 HOST_CAUSE = 0.05
+SMALL_UNTRACED = 0.10
 MANY_READS = 20  # a step
 MANY_ROUNDS = 2  # a step
 MANY_LAUNCHES = 5  # a step
@@ -50,14 +53,20 @@ GAP_BEFORE_OP = 0.05
 BETWEEN_OPS = 0.10
 MOST_NAMED = 8
 LAUNCHING = (DISPATCH, QUEUED, WAIT)
+# A small program computes less than so many times what each launch leaves idle.
+TIMES_A_LAUNCH = 10
+# What is no more than this beside idle time leaves its ceiling known.
+LITTLE_BESIDE = 0.25
 
 # --- causes that the host's account names: each belongs to one rule ---
 
 
 def causes_named(f: Findings) -> list[HostIdle]:
-    """The causes of idle time that have an advice of their own. What launches cost is one."""
+    """The causes of idle time that have an advice of their own. What launches cost is one, with a
+    little Python around it."""
     launching = [] if _reads_much(f) or _has_small_kernels(f) else _launching(f)
     apart = {ON_DEVICE, *LAUNCHING, *([READ] if _reads_much(f) or _reads_once(f) else [])}
+    apart |= {UNTRACED} if launching and _is_little_untraced(f) else set()
     causes = [one for one in f.host_idle if one.kind not in apart]
     return [one for one in (*causes, *launching) if one.share >= HOST_CAUSE]
 
@@ -69,14 +78,19 @@ def _launching(f: Findings) -> list[HostIdle]:
     kinds = [DISPATCH, QUEUED]
     kinds += [WAIT] if f.rounds_per_step else []
     kinds += [READ] if _reads_once(f) else []
+    kinds += [UNTRACED] if _is_little_untraced(f) else []
     rows = [one for one in f.host_idle if one.kind in kinds]
-    if not rows:
+    if not any(one.kind != UNTRACED for one in rows):
         return []
     share = sum(one.share for one in rows)
     reads = sum(one.share for one in rows if one.kind == READ)
     kind = READ if 2 * reads > share else DISPATCH
     most = max(rows, key=lambda one: (one.kind == kind, one.share))
     return [replace(most, kind=kind, name="", share=share)]
+
+
+def _is_little_untraced(f: Findings) -> bool:
+    return sum(one.share for one in f.host_idle if one.kind == UNTRACED) < SMALL_UNTRACED
 
 
 def _is_slower(f: Findings) -> bool:
@@ -199,20 +213,14 @@ untraced = _rule_of(
         "The host's main thread is outside any recorded event: in Python, or waiting for data.",
     ),
 )
-many_launches = _rule_of(
-    lambda cause, f: cause.kind == DISPATCH and _launches_much(cause, f),
-    lambda cause: (
-        "Launch fewer, larger programs",
-        "The devices finish what is launched before the host has launched the next program.",
-    ),
-)
 late_launches = _rule_of(
     lambda cause, f: cause.kind == DISPATCH and not _launches_much(cause, f),
     lambda cause: (
         "Launch the next step before the last one ends",
         "The devices wait while the host launches: it begins only when they have nothing to run.",
     ),
-    _is_slower,
+    # Nothing in the capture shows how far the host could run ahead.
+    lambda f: True,
 )
 reads = _rule_of(
     _kind(READ),
@@ -231,6 +239,61 @@ writes = _rule_of(
 )
 
 
+def many_launches(f: Findings) -> Iterator[Found]:
+    """The work of small programs goes for the most part with their launches."""
+    for cause in causes_named(f):
+        if cause.kind == DISPATCH and _launches_much(cause, f):
+            yield _with_small_programs(
+                "Launch fewer, larger programs",
+                "The devices finish what is launched before the host has launched the next "
+                "program.",
+                _evidence(cause, f),
+                cause.share,
+                f,
+                occurs=cause.occurs,
+            )
+
+
+def _with_small_programs(
+    title: str,
+    cause: str,
+    evidence: tuple[str, ...],
+    idle: float,
+    f: Findings,
+    *,
+    is_bound: bool = False,
+    occurs: Occurrence | None = None,
+    line: str = "",
+) -> Found:
+    work = _small_programs(f, idle)
+    if work:
+        evidence += (f"work of the small programs: {percent(work)} of {f.basis}",)
+    known = not is_bound and work <= LITTLE_BESIDE * (idle + work)
+    return Found(
+        title,
+        cause,
+        evidence,
+        idle + work,
+        KNOWN if known else AT_MOST,
+        occurs=occurs,
+        line=line,
+        also={COMPUTE: work} if work else {},
+        weight=(idle / 2 if is_bound else idle) + work / 2,
+    )
+
+
+def _small_programs(f: Findings, idle: float) -> float:
+    """Compute of programs that a step calls many times, each little beside its launch."""
+    if not f.launches_per_step:
+        return 0.0
+    most = TIMES_A_LAUNCH * idle / f.launches_per_step
+    work: dict[str, float] = {}
+    for op in f.ops:
+        if f.calls_per_step.get(op.module, 0.0) >= MANY_LAUNCHES:
+            work[op.module] = work.get(op.module, 0.0) + op.share
+    return sum(share for module, share in work.items() if share < most * f.calls_per_step[module])
+
+
 def many_reads(f: Findings) -> Iterator[Found]:
     """Each read waits for the devices, and they for the launches that come after it."""
     if not _reads_much(f):
@@ -242,7 +305,7 @@ def many_reads(f: Findings) -> Iterator[Found]:
     often = f"rounds of waiting for a device and launching again: {f.rounds_per_step or 0} a step"
     if f.reads_per_step:
         often = f"reads of device values: {f.reads_per_step:.1f} a step"
-    yield Found(
+    yield _with_small_programs(
         "Read values from the devices less often",
         "Every read waits until its value is there, so that nothing is launched ahead.",
         (
@@ -250,7 +313,8 @@ def many_reads(f: Findings) -> Iterator[Found]:
             f"idle in reads and launches, and of single devices: {percent(share)} of {f.basis}",
         ),
         share,
-        KNOWN if f.keeps_up and not f.partly_idle else AT_MOST,
+        f,
+        is_bound=not f.keeps_up or bool(f.partly_idle),
         line=often,
     )
 
@@ -327,10 +391,25 @@ def _between_ops(f: Findings) -> float:
     return sum(cause.share for cause in f.host_idle if cause.kind == ON_DEVICE)
 
 
+def _unexplained(f: Findings) -> float:
+    """Nor by a cause too small for advice."""
+    named = causes_named(f)
+    kinds = {ON_DEVICE, WAIT} if f.host_idle else set()
+    launching = any(one.kind in (DISPATCH, READ) and not one.name for one in named)
+    small = [
+        one
+        for one in f.host_idle
+        if one.kind not in kinds
+        and one not in named
+        and not (launching and one.kind in (*LAUNCHING, UNTRACED, READ))
+    ]
+    return max(0.0, _left(f) - sum(one.share for one in small))
+
+
 def _before_one_op(f: Findings) -> float:
     """Where idle time is not much, but before one op, and the host's account does not name it."""
-    left = _left(f)
-    if f.most_delayed is None or left - _between_ops(f) >= LEFT_IDLE:
+    left = _unexplained(f)
+    if f.most_delayed is None or _left(f) - _between_ops(f) >= LEFT_IDLE:
         return 0.0
     share = min(f.most_delayed.share, left)
     return share if share >= GAP_BEFORE_OP else 0.0
@@ -382,8 +461,7 @@ def between_ops(f: Findings) -> Iterator[Found]:
 _BASIS = "idle time of all devices of a host while its main thread is there"
 _LAUNCHING = (
     "idle time of all devices of a host while it launches, until what is launched begins, and "
-    "where it waits in every step also until it has seen the end, or read: known where the host, "
-    "but for its waits, takes less time than the devices work"
+    "where it waits in every step also until it has seen the end, or read"
 )
 _FROM = f"from {HOST_CAUSE:.0%} of device time on"
 _CAUSES = ("host_activity[].causes[].idle_duration", "host_activity[].causes[].name")
@@ -467,7 +545,8 @@ NAMED_CAUSES = (
     Rule(
         "untraced-python",
         untraced,
-        f"devices idle while the main thread is in no event, {_FROM}",
+        f"devices idle while the main thread is in no event, {_FROM}; less than "
+        f"{SMALL_UNTRACED:.0%} counts with what launches cost",
         ("host_activity[].causes[cause=untraced]",),
         (
             "Name its parts with jax.profiler.TraceAnnotation, or capture a few steps with the "
@@ -496,8 +575,9 @@ NAMED_CAUSES = (
         ),
         "query host_activity: device_reads falls",
         IDLE,
-        "idle time in reads; of many also in launches and waits, and of single devices: known "
-        "where the host, but for its waits, takes less time than the devices work",
+        "idle time in reads; of many also in launches and waits, of single devices, and the work "
+        "of small programs: known where that is little and the host, but for its waits, takes "
+        "less time than the devices work",
     ),
     Rule(
         "device-writes",
@@ -540,7 +620,7 @@ NAMED_CAUSES = (
         ),
         "query host_activity: launches per_step falls",
         IDLE,
-        _LAUNCHING,
+        _LAUNCHING + "; and the work of small programs, a bound",
     ),
     Rule(
         "dispatch-late",

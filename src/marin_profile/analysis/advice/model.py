@@ -9,7 +9,7 @@ disjoint as the ledger's are. Where devices share processors, shares are of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 ONE_OFF_GAP = 0.5  # of all gaps before an op: more in one gap is no recurring delay
@@ -37,6 +37,9 @@ TERMS: Final = (IDLE, WAIT, VARYING, COMMUNICATION, TRANSFER, COMPUTE)
 
 # A collective of so few bytes pays for latency, not for bandwidth.
 SMALL_BYTES = 64 * 1024
+
+# A straggler on shared processors computes longer by this part of what is waited for it, or more.
+MORE_WORK = 0.5
 
 # Where advice stands: what changes the reading of everything, then by its ceiling, then waits that
 # nobody causes (by chance, or because devices share a processor), then what saves no time itself.
@@ -118,7 +121,7 @@ class Exposed:
     several combined), less the waits for the last to arrive and what varies. blocks: a plain op on
     the line of compute, of a kind that has an asynchronous form. bytes_each: of one execution, the
     mean; None if not known. per_step: executions on a device, None without whole periods.
-    overlapped: of all of the kind."""
+    overlapped: of all of the kind. varying: what it takes beyond the fastest of its op."""
 
     kind: str
     scope: str
@@ -127,6 +130,7 @@ class Exposed:
     blocks: bool = False
     bytes_each: float | None = None
     per_step: float | None = None
+    varying: float = 0.0
 
     @property
     def is_small(self) -> bool:
@@ -138,6 +142,7 @@ class Exposed:
         return replace(
             self,
             share=self.share + other.share,
+            varying=self.varying + other.varying,
             bytes_each=_mean(counts, (self.bytes_each, other.bytes_each)),
             per_step=None if None in counts else sum(one or 0.0 for one in counts),
         )
@@ -156,6 +161,7 @@ def _mean(
 class OpShare:
     """A compute op (or all that are alike in these fields). least: what it needs at the device's
     peaks, least_compute: what its flops alone need there; None where costs or peaks are not known.
+    flops: of all its executions, None where not known.
     is_wide: a product of float32 or wider operands; from_narrow: of ones converted to that.
     is_container: a loop or a call, whose own time is between the ops in it."""
 
@@ -165,6 +171,7 @@ class OpShare:
     share: float
     least: float | None = None
     least_compute: float | None = None
+    flops: int | None = None
     bound_by: str | None = None
     is_recompute: bool = False
     is_copy: bool = False
@@ -200,6 +207,7 @@ class Findings:
     partly_idle: float  # while another device of the host works; 0.0 where that is not known
     host_idle: tuple[HostIdle, ...]  # the largest first
     launches_per_step: float | None
+    calls_per_step: Mapping[str, float]  # of programs by name, on one device
     most_launched: tuple[str, ...]
     reads_per_step: float | None
     rounds_per_step: int | None  # of waiting for a device and launching again, in a typical step
@@ -221,6 +229,7 @@ class Findings:
     scope_attributed: float | None
     without_hlo: tuple[str, ...]  # hosts whose files could hold HLO protos and do not
     window_to_outside: float | None
+    shares_processors: bool = False
 
 
 @dataclass(frozen=True)
@@ -238,11 +247,14 @@ class HostTime:
 
 def on_shared_processors(f: Findings, time: HostTime) -> Findings:
     """The same for devices that share processors. Compute takes the time in which any of them
-    computes, less what the others wait for a straggler; collectives take what is left of theirs.
-    Nothing is lost to other waits, nor to idling while another device works: processors do not idle
-    then.
+    computes, less what the others wait for a straggler; collectives take what is left of theirs. A
+    straggler is one that computes longer: to be late may be to get a processor last. Nothing is
+    lost to other waits, nor to idling while another device works: processors do not idle then.
     """
-    late = sum(one.each for one in (f.late_hosts, f.late_devices) if one is not None)
+    devices = f.late_devices
+    if devices is not None and beyond_the_others(f, devices) < MORE_WORK * devices.each:
+        devices = None
+    late = sum(one.each for one in (f.late_hosts, devices) if one is not None)
     computing = max(0.0, time.compute - late)
     compute = _ratio(computing, time.ledger_compute)
     communication = _ratio(time.communication, time.ledger_communication - f.terms[WAIT])
@@ -251,6 +263,7 @@ def on_shared_processors(f: Findings, time: HostTime) -> Findings:
     return replace(
         f,
         basis="host time",
+        shares_processors=True,
         terms={
             IDLE: time.idle,
             WAIT: min(late, time.compute),
@@ -259,14 +272,28 @@ def on_shared_processors(f: Findings, time: HostTime) -> Findings:
             TRANSFER: min(f.terms[TRANSFER], time.other),
             COMPUTE: computing,
         },
-        collectives=tuple(replace(one, share=one.share * communication) for one in f.collectives),
+        collectives=tuple(
+            replace(one, share=one.share * communication, varying=one.varying * communication)
+            for one in f.collectives
+        ),
         late_hosts=f.late_hosts and replace(f.late_hosts, share=f.late_hosts.each, part=0.0),
-        late_devices=f.late_devices
-        and replace(f.late_devices, share=f.late_devices.each, part=0.0),
+        late_devices=devices and replace(devices, share=devices.each, part=0.0),
         partly_idle=0.0,
         most_delayed=gap and replace(gap, share=gap.share * idle, longest=gap.longest * idle),
         ops=tuple(_scaled(op, compute) for op in f.ops),
     )
+
+
+def beyond_the_others(f: Findings, late: Late) -> float:
+    """What the late ones compute longer than the others, of their time."""
+    own: list[float] = []
+    others: list[float] = []
+    for name, share in f.compute_by_device:
+        is_late = any(name == one or name.startswith(f"{one} ") for one in late.names)
+        (own if is_late else others).append(share)
+    if not own or not others:
+        return 0.0
+    return max(0.0, sum(own) / len(own) - sum(others) / len(others))
 
 
 def _scaled(op: OpShare, by: float) -> OpShare:
@@ -285,9 +312,10 @@ def _ratio(part: float, whole: float) -> float:
 @dataclass(frozen=True)
 class Found:
     """What a rule's function yields. share: what is saved at most, None where it saves no time
-    itself; compute: how much of it is compute, where its rule's term is another. line: the one line
-    of the evidence to show. By default it is the first, but behind a ceiling the second, since the
-    first says how large that is."""
+    itself; also: how much of it is of other terms than its rule's. weight: what it counts among
+    others, by default all of it where it is known and half of it where it is a bound. line: the one
+    line of the evidence to show. By default it is the first, but behind a ceiling the second, since
+    the first says how large that is."""
 
     title: str
     cause: str
@@ -296,7 +324,8 @@ class Found:
     certainty: Certainty = AT_MOST
     occurs: Occurrence | None = None
     line: str = ""
-    compute: float = 0.0
+    also: Mapping[str, float] = field(default_factory=dict)
+    weight: float | None = None
 
     @property
     def why(self) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from marin_profile.analysis.advice.capture import op_outlasts_steps
 from marin_profile.analysis.advice.model import (
+    COMMUNICATION,
     COMPUTE,
     KNOWN,
     Findings,
@@ -32,6 +33,11 @@ FAR = 0.05
 FAR_FROM_PEAK = 0.25
 MEMORY = 0.10
 TOP_REGION = 0.10
+# So large a region, or an op, stands out whatever it computes.
+LARGE_REGION = 0.5
+LARGE_OP = 0.25
+# The mean rate of products says roughly what others would take.
+BEYOND_MEAN_RATE = 0.15
 # A region goes on in the part that can save most while that is at least this much of it, or so many
 # times the next part.
 MOST_OF_REGION = 0.4
@@ -236,7 +242,8 @@ def memory_bound(f: Findings) -> Iterator[Found]:
 
 def top_region(f: Findings) -> Iterator[Found]:
     """Of what is left: from the whole to the part that can save most again and again, as long as
-    that stands out; where no part of the program does, the op that can save most."""
+    that stands out; where no part of the program does, the op that can save most. Products as fast
+    as the others are what a model is made of: they stand out only where they are much of it."""
     if op_outlasts_steps(f):
         return
     own = [op for op in _owned(f, REST) if not op.is_container]
@@ -247,21 +254,49 @@ def top_region(f: Findings) -> Iterator[Found]:
     if not inside:
         return
     share = _beyond(inside)
-    if share < TOP_REGION:
+    collectives = _collectives_in(path, f)
+    if share < TOP_REGION or not _stands_out(inside, f.ops):
         return
     where = "/".join(inside[0].scope[:-1])
     name = "/".join(path) or inside[0].name + (f" in {where}" if where else "")
     evidence = [f"{name}: {percent(_sum(inside))} of {f.basis}, in compute"]
     if path:
         evidence.append(f"its largest op: {inside[0].name}")
+    if collectives:
+        evidence.append(f"its collectives: {percent(collectives)} exposed")
     if inside[0].bound_by:
         evidence.append(f"bound by: {inside[0].bound_by}")
     yield Found(
         f"Optimise {name} first",
         "One part of the program takes much of the time of all devices.",
         tuple(evidence),
-        share,
+        share + collectives,
+        also={COMMUNICATION: collectives} if collectives else {},
+        weight=share / 2,
     )
+
+
+def _collectives_in(path: Sequence[str], f: Findings) -> float:
+    """They go with their region, as far as no other advice is about them."""
+    region = numbered_as_one(path)
+    if not path:
+        return 0.0
+    return sum(row.share for row in f.collectives if f"{row.scope}/".startswith(f"{region}/"))
+
+
+def _stands_out(inside: Sequence[OpShare], ops: Sequence[OpShare]) -> bool:
+    if _beyond(inside) >= LARGE_REGION or max(map(_beyond_peaks, inside)) >= LARGE_OP:
+        return True
+    usual = _at_mean_rate(inside, ops)
+    return not usual or _beyond(inside) - usual >= BEYOND_MEAN_RATE
+
+
+def _at_mean_rate(inside: Sequence[OpShare], ops: Sequence[OpShare]) -> float:
+    """What its products would take at the mean rate of all products whose peaks are not known."""
+    paced = [op for op in ops if op.is_product and op.least is None and op.flops]
+    flops = sum(op.flops or 0 for op in paced)
+    own = sum(op.flops or 0 for op in inside if op.is_product and op.least is None)
+    return _sum(paced) * own / flops if flops else 0.0
 
 
 def _most_of(ops: Sequence[OpShare]) -> tuple[tuple[str, ...], list[OpShare]]:
@@ -379,7 +414,9 @@ RULES = (
     Rule(
         "dominant-region",
         top_region,
-        f"one region, or where none does one op, can save >= {TOP_REGION:.0%} of device time",
+        f"one region, or where none does one op, can save >= {TOP_REGION:.0%} of device time; one "
+        f"with products >= {BEYOND_MEAN_RATE:.0%} beyond their mean rate, unless an op takes >= "
+        f"{LARGE_OP:.0%} or the region >= {LARGE_REGION:.0%}",
         ("hierarchical_regions[]", "hot_ops[]"),
         ("Try another kernel, precision, block size or layout for it, and compare.",),
         "query hierarchical_regions: the region's time falls",

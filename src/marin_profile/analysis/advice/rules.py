@@ -79,22 +79,24 @@ def candidates(findings: Findings) -> list[Candidate]:
 
 
 def _claim(term: str, found: Found, left: Mapping[str, float]) -> dict[str, float]:
-    """By term, no more than is left. A claim on the whole step takes what is no compute from the
-    other terms in proportion."""
-    wanted = found.share or 0.0
-    compute = max(0.0, min(found.compute, left[COMPUTE]))
+    """By term, no more than is left. A claim on the whole step takes what is of no term by name
+    from the others in proportion."""
+    also = {name: max(0.0, min(part, left[name])) for name, part in found.also.items() if part}
+    wanted = (found.share or 0.0) - sum(found.also.values())
     if term != STEP:
-        own = {term: max(0.0, min(wanted - found.compute, left[term]))}
-        return {**own, COMPUTE: compute} if compute else own
-    others = {name: share for name, share in left.items() if name != COMPUTE}
+        return {term: max(0.0, min(wanted, left[term])), **also}
+    others = {name: share for name, share in left.items() if name not in found.also}
     whole = sum(others.values())
-    part = min(1.0, (wanted - found.compute) / whole) if whole > 0 else 0.0
-    return {COMPUTE: compute, **{name: share * part for name, share in others.items()}}
+    part = min(1.0, wanted / whole) if whole > 0 else 0.0
+    return {**also, **{name: share * part for name, share in others.items()}}
 
 
 def _rank(one: Candidate) -> tuple[int, float, str]:
-    weight = 1.0 if one.found.certainty == KNOWN else 0.5
-    return one.rule.place, -weight * (one.share or 0.0), one.rule.id
+    share, found = one.share or 0.0, one.found
+    weight = share if found.certainty == KNOWN else share / 2
+    if found.weight is not None:
+        weight = min(found.weight, share)
+    return one.rule.place, -weight, one.rule.id
 
 
 __all__ = [

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from marin_profile.analysis.advice.host import causes_named
 from marin_profile.analysis.advice.model import (
+    COMPUTE,
     KNOWN,
     LAST,
     ONE_OFF,
@@ -50,7 +51,7 @@ def other_program(f: Findings) -> Iterator[Found]:
             KNOWN,
             occurs=ONE_OFF if slow.count == 1 else RECURRING,
             line=seen,
-            compute=min(share, computed),
+            also={COMPUTE: min(share, computed)},
         )
 
 
