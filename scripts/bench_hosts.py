@@ -3,8 +3,9 @@
 `hosts`: 8, 16, 32 and 64 hosts of --events each (the real TPU capture repeated, each file with a
 host's name in it, so that none is like another), summarised by one process and by two, and by two
 workers of Dask where it is installed. A figure is a whole command with the files in the page cache;
-memory is the peak of the sum over all its processes (proportional set sizes). The last columns are
-ratios within the run.
+memory is the peak of the sum over all its processes (proportional set sizes), "cpu s" what they
+computed, which a busy machine does not change. The last columns are ratios of wall time within the
+run.
 
 `pod`: hosts of 4 devices and 25 steps, all different, one device late: seconds, peak memory, bytes
 of the summary and of the page, and who is named. --jobs as of `summarize`.
@@ -30,7 +31,10 @@ SUMMARIZE = ("-m", "marin_profile", "summarize", "--no-cache", "--profile-dir")
 
 @dataclass(frozen=True)
 class Measured:
+    """processor: seconds that all processes together computed."""
+
     seconds: float
+    processor: float
     megabytes: float
 
 
@@ -47,7 +51,7 @@ def bench_hosts(options: argparse.Namespace, one_host: bytes) -> None:
     crews = {"1 job": ("--jobs", "1"), "2 jobs": ("--jobs", "2")}
     if find_spec("distributed") is not None:
         crews["dask 2"] = ("--jobs", "2", "--scheduler", "local")
-    heads = "".join(f"{f'{name} s':>10} {'MB':>7}" for name in crews)
+    heads = "".join(f"{f'{name} s':>10} {'cpu s':>6} {'MB':>5}" for name in crews)
     print(f"{'hosts':>6}{heads}   faster than 1 job")
     for hosts in options.hosts:
         folder = _write(options.cache / f"hosts_{hosts}_{options.events}", hosts, one_host)
@@ -58,7 +62,10 @@ def bench_hosts(options: argparse.Namespace, one_host: bytes) -> None:
         }
         if len({path.read_bytes() for path in outputs.values()}) > 1:
             sys.exit("the summaries differ")
-        cells = "".join(f"{one.seconds:>10.2f} {one.megabytes:>7.0f}" for one in found.values())
+        cells = "".join(
+            f"{one.seconds:>10.2f} {one.processor:>6.1f} {one.megabytes:>5.0f}"
+            for one in found.values()
+        )
         alone = found["1 job"].seconds
         ratios = ", ".join(f"{name} {alone / one.seconds:.2f} x" for name, one in found.items())
         print(f"{hosts:>6}{cells}   {ratios}", flush=True)
@@ -98,7 +105,7 @@ def bench_pod(options: argparse.Namespace) -> None:
     second = measured(["-m", "marin_profile", "report", "--summary", str(summary), "-o", str(page)])
     content = load_summary(summary)
     named = straggler_names(content.stragglers, content.straggler_hosts)
-    took = f"{first.seconds:.1f} s, {first.megabytes:.0f} MB"
+    took = f"{first.seconds:.1f} s ({first.processor:.1f} cpu), {first.megabytes:.0f} MB"
     print(f"{options.hosts} hosts, {options.jobs} jobs: {took}")
     sizes = [path.stat().st_size / 1e6 for path in (summary, page)]
     print(f"summary {sizes[0]:.2f} MB; page {sizes[1]:.2f} MB in {second.seconds:.1f} s")
@@ -121,27 +128,33 @@ def measured(arguments: list[str]) -> Measured:
     seconds = time.perf_counter() - started
     if child.returncode:
         sys.exit(f"{' '.join(arguments)} failed:\n{errors.decode(errors='replace')}")
-    return Measured(seconds, peak.stop() / 1e6)
+    return Measured(seconds, *peak.stop())
 
 
 class _Peak:
-    """The largest sum of the proportional set sizes of a process and all below it."""
+    """Of a process and all below it: what they computed, as last seen, and the largest sum of their
+    proportional set sizes."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._most = 0
+        self._computed: dict[int, float] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
         while not self._over.wait(SAMPLE_EVERY):
-            self._most = max(self._most, sum(map(_bytes_of, _below(self._pid))))
+            processes = _below(self._pid)
+            self._most = max(self._most, sum(map(_bytes_of, processes)))
+            for pid in processes:
+                self._computed[pid] = max(self._computed.get(pid, 0.0), _seconds_of(pid))
 
-    def stop(self) -> int:
+    def stop(self) -> tuple[float, float]:
+        """Seconds, and megabytes."""
         self._over.set()
         self._thread.join()
-        return self._most
+        return sum(self._computed.values()), self._most / 1e6
 
 
 def _below(pid: int) -> list[int]:
@@ -154,6 +167,14 @@ def _below(pid: int) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def _seconds_of(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _bytes_of(pid: int) -> int:

@@ -40,6 +40,7 @@ def dask_crew(scheduler: str, jobs: int) -> Iterator[DaskCrew]:
     """`scheduler`: the address of one, or LOCAL for `jobs` processes here. Raises
     MissingPackageError, or RemoteError where no worker can be reached."""
     try:
+        import dask
         from distributed import Client, LocalCluster
         from distributed.scheduler import KilledWorker
     except ImportError as error:
@@ -49,13 +50,17 @@ def dask_crew(scheduler: str, jobs: int) -> Iterator[DaskCrew]:
     # It tells of workers that die, which is told of the hosts.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if scheduler == LOCAL:
-        cluster = LocalCluster(
-            n_workers=jobs,
-            threads_per_worker=1,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        )
-        with cluster, Client(cluster) as client:
+        # Dask lets workers give memory back all the time, which takes as long as reading.
+        with (
+            dask.config.set({"distributed.nanny.pre-spawn-environ": {}}),
+            LocalCluster(
+                n_workers=jobs,
+                threads_per_worker=1,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            Client(cluster) as client,
+        ):
             yield DaskCrew(client, LOCAL, jobs, (KilledWorker,))
         return
     try:

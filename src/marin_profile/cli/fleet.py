@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from marin_profile.fleet.findings import Fleet
 
 SOME_FAILED = 1
-MOST_ROWS = 5000
+MOST_ROWS = 1000
 
 
 @click.command(cls=Verb, epilog="Example: marin-profile fleet runs -o fleet.html --jobs 4")
@@ -39,7 +39,7 @@ MOST_ROWS = 5000
 @click.option(
     "--table", "table", metavar="F.parquet", help="Write the rows as Parquet, too (extra: fleet)."
 )
-@top_k_option(None, "How many rows a list holds; default: 20, and 5,000 in HTML.")
+@top_k_option(None, "How many rows a list holds; default: 20, and 1,000 in HTML.")
 @output_option
 @click.pass_context
 def command(

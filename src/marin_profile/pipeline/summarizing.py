@@ -20,6 +20,7 @@ from marin_profile.analysis.steps.merge import shared_steps
 from marin_profile.analysis.steps.series import SharedSteps
 from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
 from marin_profile.base.errors import BrokenInputError, CannotAnswerError, UsageError
+from marin_profile.base.jit import expect
 from marin_profile.base.times import utc_text
 from marin_profile.capture.context import read_contexts
 from marin_profile.capture.sources import resolve_path
@@ -40,6 +41,8 @@ from marin_profile.version import package_version
 if TYPE_CHECKING:
     from marin_profile.capture.sources import Capture, HostFile
 
+# Hosts are replayed together, which takes as long for each as reading so many bytes.
+AS_BYTES = 1 << 17
 BREAKDOWN_MODES = (DEVICE_LEDGER, *BASIS_NAMES)
 _ANY_MACHINE = frozenset({"localhost", "localhost.localdomain", UNNAMED_HOST})
 
@@ -156,6 +159,8 @@ class _Hosts:
 
     def read(self, host_files: Sequence[HostFile], known: Mapping[str, HostRead]) -> None:
         """What cannot be read, or was read already, becomes a note."""
+        if len(host_files) > 1:
+            expect(len(host_files) * AS_BYTES)
         new = [file for file in host_files if file.path not in known]
         found = iter(self._read([self._task(file) for file in new]))
         for host_file in host_files:
