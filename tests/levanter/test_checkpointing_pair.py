@@ -23,8 +23,8 @@ def comparison(tmp_path_factory) -> Comparison:
     folder = tmp_path_factory.mktemp("checkpointing")
     write_text(folder / "data")
     children = {
-        name: start(folder, CONFIG, name, *MODEL, "--model.gradient_checkpointing", name)
-        for name in ("true", "false")
+        name: start(folder, CONFIG, name, *MODEL, "--model.gradient_checkpointing", flag)
+        for name, flag in (("again", "true"), ("kept", "false"))
     }
     for child in children.values():
         output = child.communicate(timeout=PATIENCE)[0]
@@ -43,3 +43,12 @@ def test_what_blocks_keep_is_the_change_of_the_peak(comparison):
     assert memory.is_complete
     assert memory.delta_size == memory.after_size - memory.before_size > 0
     assert sum(row.delta_size for row in memory.rows) + memory.others_size == memory.delta_size
+    again = [row for row in memory.rows if row.pass_ == "recompute"]
+    assert len(again) >= 3
+    assert all(row.before_size and row.after_size is None for row in again)
+    (forward,) = (
+        row
+        for row in memory.rows
+        if row.pass_ == "forward" and (row.scope or "").endswith("/scan(layer)")
+    )
+    assert forward.delta_size > 0
