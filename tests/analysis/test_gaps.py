@@ -271,3 +271,11 @@ def test_find_gaps_against_plain_python(raw, lookahead, noise):
     for a, b in zip(start, end, strict=True):
         idle -= set(range(a, b))
     assert sum(gap for _, _, gap in expected) == len(idle)
+
+
+@pytest.mark.parametrize(("lookahead", "payload"), [(1, 1), (2, 1), (3, 4), (8, 4)])
+def test_the_last_op_that_is_looked_ahead_to(lookahead: int, payload: int):
+    start = np.array([0, 20, 30, 40, 50], np.int64)
+    is_bookkeeping = np.array([False, True, True, True, False])
+    found = find_gaps(start, start + 10, is_bookkeeping, lookahead, 0)
+    assert [column.tolist() for column in found] == [[payload], [1], [10]]
