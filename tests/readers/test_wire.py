@@ -164,7 +164,7 @@ def test_line_header():
         + number(99, 1)
     )
     line_id, timestamp, name, display, count, broke_at, odd = wire.line_header(
-        buffer(content), 0, len(content), wire.NO_SPANS
+        buffer(content), 0, len(content)
     )
     assert (line_id, timestamp, count, broke_at, odd) == (2**40, 123, 2, BROKEN, 1)
     assert content[name[0] : name[1]] == b"name"
@@ -173,15 +173,8 @@ def test_line_header():
 
 def test_line_header_of_a_damaged_line_gives_the_offset():
     content = number(1, 3) + message(4, b"") + b"\x22\x7fcut"
-    line_id, _, _, _, count, broke_at, _ = wire.line_header(
-        buffer(content), 0, len(content), wire.NO_SPANS
-    )
+    line_id, _, _, _, count, broke_at, _ = wire.line_header(buffer(content), 0, len(content))
     assert (line_id, count, broke_at) == (3, 1, 4)
-
-
-def test_the_spans_of_the_events_of_a_line():
-    content = number(1, 3) + message(4, b"ab") + number(4, 7) + message(4, b"") + b"\x22\x7fcut"
-    assert wire.event_spans(buffer(content), 0, len(content), 2).tolist() == [[4, 6], [10, 10]]
 
 
 def stat(key: int, value: int | bytes | float) -> bytes:
@@ -194,7 +187,7 @@ def stat(key: int, value: int | bytes | float) -> bytes:
 
 def scan(content: bytes, numbers=(), keys=(), anchors=(), shift: int = 0, behind: bytes = b""):
     data = buffer(content, behind)
-    count = int(wire.line_header(data, 0, len(content), wire.NO_SPANS)[4])
+    count = int(wire.line_header(data, 0, len(content))[4])
     ids = np.array([*numbers] or [MISSING], np.int64)
     start, duration, op = (np.zeros(count, np.int64) for _ in range(3))
     found = np.zeros((len(ids), count + 1), np.int64)

@@ -80,7 +80,7 @@ LINES = st.lists(
 def scanned(content: bytes, form: str) -> object:
     buffer = np.frombuffer(content, np.uint8)
     with forced(form):
-        count = int(wire.line_header(buffer, 0, len(content), wire.NO_SPANS)[4])
+        count = int(wire.line_header(buffer, 0, len(content))[4])
         columns = [np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int32)]
         numbers = np.zeros((2, count + 1), np.int64)
         ids = (np.array(some, np.int64) for some in ((1, 2), (2, 3), (4,)))

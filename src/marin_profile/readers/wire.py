@@ -28,7 +28,6 @@ from marin_profile.readers.protobuf import (
 from marin_profile.readers.wire_columns import LONGEST_PS, MISSING, scan_events, varints
 
 Buffer = NDArray[np.uint8]
-NO_SPANS = np.empty((0, 2), np.int64)
 
 # Columns of a `walk` row: number, wire type, value (varint or content offset), content length.
 FIELD, WIRE, VALUE, LENGTH = 0, 1, 2, 3
@@ -97,9 +96,8 @@ def field(buffer, at, end):
 
 
 @jit_no_alloc(views=True)
-def line_header(buffer, at, end, spans):
-    """What an XLine says besides its events; a row (offset, end) for each of these goes into
-    `spans`, as many as it has room for.
+def line_header(buffer, at, end):
+    """What an XLine says besides its events, without keeping them.
 
     Returns (id, timestamp_ns, name span, display name span, event count, damage offset or BROKEN,
     how many fields no XLine has).
@@ -117,9 +115,6 @@ def line_header(buffer, at, end, spans):
             broke_at = np.int64(at)
             break
         if number == 4 and wire == WIRE_BYTES:
-            if count < len(spans):
-                spans[count, 0] = value
-                spans[count, 1] = value + length
             count += 1
         elif number == 1 and wire == WIRE_VARINT:
             line_id = value
@@ -133,13 +128,6 @@ def line_header(buffer, at, end, spans):
             odd += 1
         at = behind
     return line_id, timestamp_ns, name, display, count, broke_at, odd
-
-
-def event_spans(buffer: Buffer, at: int, end: int, count: int) -> Int64s:
-    """A row (offset, end) for each of the `count` events of an XLine."""
-    spans = np.zeros((count, 2), np.int64)
-    line_header(buffer, at, end, spans)
-    return spans
 
 
 @jit_no_alloc

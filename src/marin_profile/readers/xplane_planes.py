@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from marin_profile.readers.hlo import Buffer, Span, fields, text
 from marin_profile.readers.op_stats import Stat
 from marin_profile.readers.protobuf import BROKEN, WIRE_BYTES
-from marin_profile.readers.wire import FIELD, LENGTH, NO_SPANS, VALUE, WIRE, line_header, walk
+from marin_profile.readers.wire import FIELD, LENGTH, VALUE, WIRE, line_header, walk
 from marin_profile.readers.wire_columns import MISSING
 
 DOUBLE_BYTES = 8
@@ -96,7 +96,7 @@ class RawLine:
 
     @staticmethod
     def read(buffer: Buffer, span: Span) -> RawLine:
-        line_id, timestamp, name, display, count, _, odd = line_header(buffer, *span, NO_SPANS)
+        line_id, timestamp, name, display, count, _, odd = line_header(buffer, *span)
         title = text(buffer, display) or text(buffer, name)
         return RawLine(int(line_id), title, int(timestamp), span, int(count), int(odd))
 
