@@ -58,6 +58,7 @@ QUERY = Query(
     gives={"share": ("ceiling_share",), "step": ("ceiling_per_step",)},
     intents=(
         intent(11, "next", "step|try|do|action|change"),
+        intent(5, "next", "what"),
         intent(10, "optimize|suggest|improve|tune", unless=("since", "compare")),
         intent(10, "lower", "how|can|should|could"),
         intent(9, "try|fix"),
