@@ -23,6 +23,7 @@ from pathlib import Path
 from marin_profile.base.durable import write_whole
 from marin_profile.base.errors import NotFoundError, ProfileError
 from marin_profile.base.kept import forget_oldest, is_private, made_private
+from marin_profile.base.progress import doing
 from marin_profile.base.storage import content_of, user_cache
 from marin_profile.capture.sources import Capture
 from marin_profile.capture.trace_files import HostFile
@@ -71,6 +72,8 @@ def _keep(summary: ProfileSummary, path: Path) -> None:
 
 
 def _key(capture: Capture, warmup_steps: int) -> str:
+    files = [file for host in capture.hosts for file in (host, *host.fallbacks)]
+    doing("looking for its summary", size=sum(file.size for file in files))
     parts = {
         "code": [package_version(), *_code()],
         "warmup_steps": warmup_steps,

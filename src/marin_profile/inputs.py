@@ -56,7 +56,7 @@ def _nothing(*_: object) -> None:
     pass
 
 
-def _in_silence(_: object) -> AbstractContextManager[None]:
+def _in_silence(*_: object) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -66,6 +66,7 @@ class Hooks:
 
     note: Callable[[str], None] = _nothing
     working_on: Callable[[Capture], AbstractContextManager[None]] = _in_silence
+    fetching: Callable[[], AbstractContextManager[None]] = _in_silence
     about_to_read: Callable[[], None] = _nothing
 
 
@@ -156,15 +157,16 @@ def fetch_named(given: Input, wandb: Wandb, hooks: Hooks) -> Fetched:
     from marin_profile.wandb.session import be_quiet
 
     be_quiet()
-    fetched = fetch(
-        artifact=given.value if given.kind == "artifact" else None,
-        run_target=given.value if given.kind == "run_target" else None,
-        entity=wandb.entity,
-        project=wandb.project,
-        alias=wandb.alias,
-        download_root=wandb.download_root,
-        trust_references=wandb.trust_references,
-    )
+    with hooks.fetching():
+        fetched = fetch(
+            artifact=given.value if given.kind == "artifact" else None,
+            run_target=given.value if given.kind == "run_target" else None,
+            entity=wandb.entity,
+            project=wandb.project,
+            alias=wandb.alias,
+            download_root=wandb.download_root,
+            trust_references=wandb.trust_references,
+        )
     for line in fetched.notes:
         hooks.note(line)
     return fetched

@@ -147,7 +147,7 @@ def test_an_interrupt_exits_130(tmp_path: Path) -> None:
     assert (process.returncode, process.stderr.read()) == (130, "interrupted\n")
 
 
-HEAVY = ("numpy", "numba", "fsspec", "isal", "jax", "levanter", "wandb", "pyarrow")
+HEAVY = ("numpy", "numba", "fsspec", "isal", "jax", "levanter", "wandb", "pyarrow", "rich")
 
 
 @pytest.mark.parametrize(

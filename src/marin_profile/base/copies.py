@@ -23,6 +23,7 @@ from typing import BinaryIO
 from marin_profile.base.durable import new_file
 from marin_profile.base.errors import RemoteError, UsageError
 from marin_profile.base.kept import forget_oldest, made_private
+from marin_profile.base.progress import advance, doing
 from marin_profile.base.remote import RemoteFile, remote_file, shown
 from marin_profile.base.remote_stream import ChangedError, changed, open_remote
 
@@ -104,9 +105,11 @@ def _nameless(file: RemoteFile) -> BinaryIO:
 
 
 def _copy(file: RemoteFile, target: BinaryIO) -> None:
+    doing(f"copying {shown(file.url)}", size=file.size or 0)
     with open_remote(file) as source:
         while block := source.read(_BLOCK):
             target.write(block)
+            advance(done=len(block))
     target.flush()
     if remote_file(file.url) != file:
         raise changed(file.url)

@@ -24,6 +24,7 @@ from marin_profile.base.errors import (
     ProfileError,
     UsageError,
 )
+from marin_profile.base.progress import advance
 from marin_profile.base.text import size
 
 _BLOCK = 4 << 20
@@ -89,6 +90,7 @@ def sha256_of(path: str) -> str:
     with open_file(path) as stream:
         while block := stream.read(_BLOCK):
             digest.update(block)
+            advance(done=len(block))
     return digest.hexdigest()
 
 

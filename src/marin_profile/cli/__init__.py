@@ -15,12 +15,16 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from marin_profile.base.errors import ProfileError
 from marin_profile.base.startup import skip_pydantic_plugins
 from marin_profile.base.text import visible
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Verb -> its short help: the listing must not load what the verbs need.
 VERBS = {
@@ -42,9 +46,12 @@ VERBS = {
     "schema": "Print the JSON Schema of a summary.",
     "mcp": "Serve captures to agents (Model Context Protocol).",
     "skill": "Print how an agent makes a training faster with this.",
+    "completion": "Print what makes a shell complete verbs, options and paths.",
 }
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
+# Set by a shell that asks for completions (cli/completion.py).
+COMPLETING = "_MARIN_PROFILE_COMPLETE"
 
 
 DEFAULT_VERB = "show"
@@ -71,6 +78,18 @@ class LazyGroup(click.Group):
             _refuse_near_verb(ctx, args[0])
             args = [DEFAULT_VERB, *args]
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Verbs by the table, without loading them, and options; else a path, which is shown."""
+        from click.shell_completion import CompletionItem
+
+        verbs = [
+            CompletionItem(verb, help=text)
+            for verb, text in VERBS.items()
+            if verb.startswith(incomplete)
+        ]
+        found = verbs + click.Command.shell_complete(self, ctx, incomplete)
+        return found or [CompletionItem(incomplete, type="file")]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
@@ -124,6 +143,10 @@ def cli(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; exits the process."""
+    if COMPLETING in os.environ:
+        from marin_profile.cli.completion import complete
+
+        sys.exit(complete(os.environ[COMPLETING]))
     gc.disable()  # one command and gone: looking for cycles takes a tenth of its time
     skip_pydantic_plugins()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from marin_profile.capture.sources import Capture, HostFile
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, epilog="Example: marin-profile captures runs")
 @click.argument("folder", metavar="DIR")
 def command(folder: str) -> None:
     """List the captures below a folder, the newest first: time, hosts, files, sizes.

@@ -21,7 +21,7 @@ STATE, NAME = 9, 21
 
 
 @click.command(cls=Verb, epilog="Example: marin-profile doctor runs/mine")
-@click.argument("target", required=False)
+@click.argument("target", required=False, metavar="[TARGET]")
 @click.option("--env", "of_machine", is_flag=True, help="Check this machine: versions, caches.")
 @click.option(
     "--log-dir", metavar="DIR", help="With --env: is DIR writable, and how much is free there?"

@@ -13,7 +13,7 @@ from marin_profile.cli.options import Verb, note
 FAILED = 1
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, epilog="Example: marin-profile finish runs/mine")
 @click.argument("folder", metavar="DIR")
 def command(folder: str) -> None:
     """Finish the captures of a training that ended before it had summarised or logged them.

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 SLOWER = 1
 
 
-@click.command(cls=Verb)
+@click.command(
+    cls=Verb,
+    epilog="Example: marin-profile history --history history.jsonl --add summary.json "
+    "--label small",
+)
 @click.option(
     "--history",
     "target",

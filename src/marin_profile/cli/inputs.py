@@ -70,4 +70,8 @@ def _working_on(capture: Capture) -> AbstractContextManager[None]:
     return progress.working_on(capture)
 
 
-TERMINAL = Hooks(note=note, working_on=_working_on, about_to_read=ready_to_read)
+def _fetching() -> AbstractContextManager[None]:
+    return progress.fetching()
+
+
+TERMINAL = Hooks(note=note, working_on=_working_on, fetching=_fetching, about_to_read=ready_to_read)

@@ -9,11 +9,30 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from marin_profile.base.text import visible
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+class Place(click.types.StringParamType):
+    """A file or a folder, or the name of something elsewhere: a shell completes it as a path."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+PLACE = Place()
+# The metavars of places; a verb need not say more of them.
+PLACES = ("F", "DIR", "D", "H", "TARGET", "[TARGET]", "[BEFORE AFTER]", "DIR|RUNS.txt", "F.parquet")
 
 
 class Verb(click.Command):
@@ -22,6 +41,9 @@ class Verb(click.Command):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("context_settings", {})["help_option_names"] = ["-h", "--help"]
         super().__init__(*args, **kwargs)
+        for param in self.params:
+            if param.metavar in PLACES:
+                param.type = PLACE
         self.params.append(
             click.Option(
                 ["--debug"],

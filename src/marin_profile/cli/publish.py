@@ -8,7 +8,7 @@ from marin_profile.base.errors import UsageError
 from marin_profile.cli.options import Verb, emit, summary_option
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, epilog="Example: marin-profile publish --summary summary.json --dry-run")
 @summary_option
 @click.option("--report", "report_path", metavar="F", help="The report to upload with it.")
 @click.option(

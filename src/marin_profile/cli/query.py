@@ -52,7 +52,7 @@ def parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     epilog="Examples: marin-profile query runs/mine 'top 5 ops'; marin-profile query runs/mine "
     "--name top_ops --limit 3 --kind all-reduce",
 )
-@click.argument("target", required=False)
+@click.argument("target", required=False, metavar="[TARGET]")
 @click.argument("words", required=False)
 @summary_option
 @cache_option

@@ -20,7 +20,7 @@ REPORT_FORMATS = ("md", "html")
 
 
 @click.command(cls=Verb, epilog="Example: marin-profile report runs/mine -o report.md")
-@click.argument("target", required=False)
+@click.argument("target", required=False, metavar="[TARGET]")
 @summary_option
 @cache_option
 @click.option(

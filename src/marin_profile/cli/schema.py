@@ -7,7 +7,7 @@ import click
 from marin_profile.cli.options import Verb, emit, output_option
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, epilog="Example: marin-profile schema -o schema.json")
 @output_option
 def command(output: str | None) -> None:
     """Print the JSON Schema of a summary."""

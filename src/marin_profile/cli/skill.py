@@ -9,7 +9,7 @@ import click
 from marin_profile.cli.options import Verb, emit
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, epilog="Example: marin-profile skill")
 def command() -> None:
     """Print how an agent makes a training faster with this: measure, change one thing, compare.
 

@@ -36,7 +36,9 @@ def _file_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command(cls=Verb)
+@click.command(
+    cls=Verb, epilog="Example: marin-profile summarize --profile-dir runs/mine -o summary.json"
+)
 @click.option("--profile-dir", metavar="DIR", help="A folder above plugins/profile/<timestamp>/.")
 @_file_options
 @click.option("--artifact", metavar="REF", help="A W&B artifact: entity/project/name:alias.")

@@ -7,6 +7,7 @@ lies.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 from marin_profile.analysis.planes import CPU, plane_kind
 from marin_profile.assemble import SourceFile
 from marin_profile.base.errors import BrokenInputError
-from marin_profile.base.storage import open_local, sha256_of_open
+from marin_profile.base.progress import doing
+from marin_profile.base.storage import base_name, open_local, sha256_of_open
 from marin_profile.events.timeline import Timeline
 from marin_profile.readers import read_timeline
 
@@ -123,6 +125,7 @@ def _devices(timeline: Timeline) -> int:
 
 def _read_file(path: str, source_format: str, keep_copy: bool) -> tuple[Timeline, str]:
     with ThreadPoolExecutor(1) as pool, open_local(path, keep_copy=keep_copy) as stream:
+        doing(f"reading {base_name(path)}", size=os.fstat(stream.fileno()).st_size)
         digest = pool.submit(sha256_of_open, stream)
         timeline = read_timeline(stream, path=path, source_format=source_format)
         return timeline, digest.result()

@@ -21,6 +21,7 @@ from marin_profile.analysis.steps.series import SharedSteps
 from marin_profile.assemble import DEVICE_LEDGER, CaptureFacts, SourceFile, assemble
 from marin_profile.base.errors import BrokenInputError, CannotAnswerError, UsageError
 from marin_profile.base.jit import expect
+from marin_profile.base.progress import doing
 from marin_profile.base.times import utc_text
 from marin_profile.capture.context import read_contexts
 from marin_profile.capture.sources import resolve_path
@@ -251,6 +252,7 @@ def _analyse(
     options: SummarizeOptions,
     only_steps: SharedSteps | None = None,
 ) -> HostPart:
+    doing(f"analysing {host}")
     mode = options.breakdown_mode
     return analyse_host(
         timeline,

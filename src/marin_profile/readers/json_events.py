@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from marin_profile.base.errors import BrokenInputError
+from marin_profile.base.progress import advance
 from marin_profile.events.timeline import Op
 from marin_profile.readers.json_scan import (
     ARRAY_CLOSED,
@@ -204,6 +205,7 @@ class _Scan:
                     events.id_rows[at].extend(rows + events.num_rows)
                     events.id_values[at].extend(columns[FIRST_ID_COLUMN + at, rows])
             events.num_rows += count
+            advance(events=count)
         if len(events.ops) + self.counts[NEW_OPS] > MOST_OPS:
             raise BrokenInputError(
                 f"The trace names more than {MOST_OPS:,} different events, which no profile does; "

@@ -15,6 +15,7 @@ import numpy as np
 from isal import igzip_lib
 
 from marin_profile.base.jit import expect
+from marin_profile.base.progress import advance
 from marin_profile.readers.whole_file import MAGIC
 
 # Compressed bytes per step. Small, because an error costs the output of its step.
@@ -118,6 +119,7 @@ class _Steps:
 
     def plain(self) -> Iterator[bytes]:
         while self.block:
+            advance(done=len(self.block))
             yield self.block
             self.block = self._stream.read(PIECE)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.base.errors import BrokenInputError
+from marin_profile.base.progress import advance
 
 MAGIC = b"\x1f\x8b"
 # protobuf cannot write more.
@@ -24,6 +25,8 @@ LARGEST_FILE = 1 << 31
 LARGEST_RATIO = 24
 ALWAYS_UNPACKED = 600 << 20
 _BLOCK = 1 << 20
+# What is read at once of a file on a disk.
+_STRETCH = 1 << 26
 
 
 def budget(packed: int) -> int:
@@ -47,6 +50,7 @@ def _read(stream: BinaryIO, path: str) -> NDArray[np.uint8]:
         content = bytearray()
         while block := stream.read(_BLOCK):
             content += block
+            advance(done=len(block))
             if len(content) > LARGEST_FILE:
                 raise BrokenInputError(
                     f"{path} does not end after {LARGEST_FILE:,} bytes, which is as large as a "
@@ -56,8 +60,12 @@ def _read(stream: BinaryIO, path: str) -> NDArray[np.uint8]:
     whole = np.empty(size, np.uint8)
     view = memoryview(whole.data)
     filled = 0
-    while filled < size and (count := stream.readinto(view[filled:])):  # type: ignore[attr-defined]
+    while filled < size:
+        count = stream.readinto(view[filled : filled + _STRETCH])  # type: ignore[attr-defined]
+        if not count:
+            break
         filled += count
+        advance(done=count)
     return whole[:filled]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from marin_profile.base.progress import advance
 from marin_profile.base.text import plural
 from marin_profile.base.times import PS_PER_NS
 from marin_profile.capture.formats import XPLANE
@@ -220,6 +221,7 @@ class EventColumns:
             self.sparse_rows[slot].append(rows + first)
             self.sparse_values[slot].append(values)
         self.filled = last
+        advance(events=last - first)
         self.lines.append(Line(plane, line.id, line.name, first, last - first))
 
     def _count_nameless(self, scanned: _ScannedLine, describe: OpDecoder) -> None:

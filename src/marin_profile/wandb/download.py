@@ -15,6 +15,7 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 from marin_profile.base.config_hash import config_hash
 from marin_profile.base.durable import new_folder, sweep
 from marin_profile.base.errors import BrokenInputError, NotFoundError, ProfileError, UsageError
+from marin_profile.base.progress import doing
 from marin_profile.base.storage import user_cache
 from marin_profile.base.text import visible
 from marin_profile.capture.filenames import SUMMARY_FILE
@@ -220,12 +222,23 @@ def _is_whole(artifact: Any, folder: Path) -> bool:
 def _download(artifact: Any, folder: Path) -> None:
     """Download, check, and put into its place, unless a whole one is there meanwhile: others may
     read that."""
+    size = sum(entry.size or 0 for entry in artifact.manifest.entries.values())
     with new_folder(folder, unless=lambda: _is_whole(artifact, folder)) as new:
+        doing(f"downloading {_reference(artifact)}", size=size, look=lambda: _bytes_below(new))
         artifact.download(root=str(new), skip_cache=True)
         if not _is_whole(artifact, new):
             raise BrokenInputError(
                 f"{_reference(artifact)} does not match its own manifest; log it again."
             )
+
+
+def _bytes_below(folder: Path) -> int:
+    """What has come; files come and go meanwhile."""
+    total = 0
+    with suppress(OSError):
+        for path in folder.rglob("*"):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
 
 
 # Runs
