@@ -39,6 +39,8 @@ from marin_profile.levanter import ProfilerConfig, install
 from marin_profile.levanter.tracker import wandb_run
 
 CONFIG = Path(__file__).parent.parent / "configs" / "demo.yaml"
+PAGE = "profile_report.html"
+WRITTEN = ("profile_summary.json", "profile_report.md", PAGE)
 REPORT_LINES = 40
 BLOCK = 32768
 NEARLY_NOTHING = 1e-6
@@ -284,7 +286,7 @@ def main() -> None:
     output_dir = trained.output_dir
     missing = [
         path
-        for name in ("profile_summary.json", "profile_report.md")
+        for name in WRITTEN
         if not (path := output_dir / name).exists() or path.stat().st_mtime < started
     ]
     if missing:
@@ -295,6 +297,8 @@ def main() -> None:
         for kind, name in artifacts_of(trained.offline_run):
             print(f"{kind:16} {name}")
     heading(f"done in {time.time() - started:.0f} s; everything is in {output_dir}/")
+    heading("the page, for a browser:")
+    print(output_dir / PAGE)
 
 
 if __name__ == "__main__":

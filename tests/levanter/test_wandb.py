@@ -73,6 +73,9 @@ def test_the_run_holds_both_artifacts_and_gives_the_summary_that_was_logged(
     child = demo(tmp_path, server)
     assert child.returncode == 0, child.stderr[-3000:]
     assert ours(child) == []
+    page = child.stdout.splitlines()[-1]
+    assert page == "demo_out/demo/profile_report.html"
+    assert (tmp_path / page).read_text().lower().startswith("<!doctype html>")
     private = server.environment(tmp_path / "private")
     environment = os.environ | private | {"WANDB_SILENT": "true"}
     code = (
