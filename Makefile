@@ -26,7 +26,7 @@ ifneq ($(wildcard $(REFERENCE)/.),)
 export MARIN_PROFILE_REFERENCE ?= $(abspath $(REFERENCE))
 endif
 
-.PHONY: demo install test test-long test-nightly mutants fuzz fuzz-bounds lint format wheel bench clean distclean
+.PHONY: demo install test test-long test-nightly mutants fuzz fuzz-bounds lint format docs wheel bench clean distclean
 
 demo: $(DEMO_READY)
 	rm -rf demo_out
@@ -68,6 +68,12 @@ lint: $(DEV_READY)
 format: $(DEV_READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The pages as a site, offline; a link that leads nowhere fails it.
+docs: $(DEV_READY)
+	$(BIN)/python scripts/make_docs.py --check
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
+	@echo build/docs/README.html
 
 # What people install: the wheel alone, in an environment of its own.
 wheel: $(DEV_READY)
