@@ -39,9 +39,11 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def browser(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Stands in for a browser with Perfetto's page: fetches what a link names."""
+def browser(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[bytes]]:
+    """Stands in for a browser with Perfetto's page: fetches what a link names. A call waits for
+    what it fetched: the server may end before the fetching thread does."""
     fetched: list[bytes] = []
+    fetching: list[threading.Thread] = []
 
     def fetch(link: str) -> None:
         url = parse_qs(urlsplit(link).fragment.partition("?")[2])["url"][0]
@@ -49,16 +51,22 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
             fetched.append(answer.read())
 
     def opened(link: str) -> bool:
-        threading.Thread(target=fetch, args=[link]).start()
+        fetching.append(threading.Thread(target=fetch, args=[link]))
+        fetching[-1].start()
         return True
+
+    def done() -> list[bytes]:
+        for one in fetching:
+            one.join(PATIENCE)
+        return fetched
 
     monkeypatch.setattr("marin_profile.perfetto.PORT", 0)
     monkeypatch.setattr(webbrowser, "open", opened)
-    return fetched
+    return done
 
 
 def test_the_link_leads_to_the_step_and_the_server_ends(
-    call: Call, run: Path, browser: list[bytes]
+    call: Call, run: Path, browser: Callable[[], list[bytes]]
 ) -> None:
     result = call("trace", run, "--step", "0", "--open")
     assert result.exit_code == 0
@@ -69,14 +77,14 @@ def test_the_link_leads_to_the_step_and_the_server_ends(
     assert first == "note: step 0 on 1 device"
     assert second.startswith("note: serving ")
     (file,) = run.rglob("h.trace.json.gz")
-    assert browser == [file.read_bytes()]
+    assert browser() == [file.read_bytes()]
 
 
 def test_without_a_place_the_whole_trace_is_shown(
-    call: Call, run: Path, browser: list[bytes]
+    call: Call, run: Path, browser: Callable[[], list[bytes]]
 ) -> None:
     result = call("trace", run, "--open")
-    assert (result.exit_code, len(browser)) == (0, 1)
+    assert (result.exit_code, len(browser())) == (0, 1)
     assert result.stdout.endswith("/h.trace.json.gz\n")
 
 
