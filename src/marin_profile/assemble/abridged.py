@@ -24,19 +24,12 @@ from marin_profile.assemble.context import Context, us
 from marin_profile.assemble.host import host_activity
 from marin_profile.assemble.memory import allocators
 from marin_profile.base.times import PS_PER_US
+from marin_profile.schema.device_time import LEDGER_TERMS
 
 MOST_DEVICES = 512
 MOST_HOSTS = 128
 # Of each end of each term.
 OF_EACH_END = 16
-TERMS = (
-    "compute",
-    "overlapped_communication",
-    "exposed_communication",
-    "exposed_transfer",
-    "unattributed",
-    "idle",
-)
 SUMMED = "the others are summed in rows named (remainder)"
 
 Device = tuple[str, str]
@@ -107,7 +100,7 @@ def _abridged(name: str, rows: int, of: int, kept: str) -> schema.Abridged:
 
 def _extremes(context: Context, everybody: Sequence[Device]) -> Iterator[Device]:
     ledgers = [context.headline(device) for _, device in context.devices]
-    for term in TERMS:
+    for term in LEDGER_TERMS:
         shares = [_share(ledger, term) for ledger in ledgers]
         order = np.argsort(shares, kind="stable").tolist()
         for at in (*reversed(order[-OF_EACH_END:]), *order[:OF_EACH_END]):
@@ -163,7 +156,7 @@ def _all_quantiles(context: Context) -> list[schema.DeviceQuantiles]:
         for window, ledgers in (*windows, (schema.CAPTURE, [device.capture for device in own])):
             lengths = [ledger.end - ledger.start for ledger in ledgers]
             rows.append(_quantiles(kind, window, "window", lengths))
-            for term in TERMS:
+            for term in LEDGER_TERMS:
                 values = [getattr(ledger, term) for ledger in ledgers]
                 rows.append(_quantiles(kind, window, term, values))
     return rows

@@ -25,19 +25,12 @@ from marin_profile.events.classify import (
 from marin_profile.facts.device_time import ledger_rows
 from marin_profile.facts.step_time import kept_steps
 from marin_profile.schema import CAPTURE, REMAINDER, OpGroup, ProfileSummary, StepAccount
+from marin_profile.schema.device_time import LEDGER_TERMS
 
 PROGRAM = "program"
 LEAST_SHARE = 0.5
 # What ops own beside what the ledgers have, by the rounding of sums.
 TOLERANCE = 1e-9
-TERMS = (
-    "compute",
-    "overlapped_communication",
-    "exposed_communication",
-    "exposed_transfer",
-    "unattributed",
-    "idle",
-)
 TERM_OF_GROUP = {
     GROUP_COMPUTE: "compute",
     GROUP_COMMUNICATION: "exposed_communication",
@@ -139,7 +132,7 @@ def _executions(summary: ProfileSummary, name: str) -> int:
 def _per_execution(summary: ProfileSummary, name: str) -> ProfileSummary:
     """An execution is a step of one device."""
     groups = [_of_program(group, name) for group in summary.op_groups]
-    terms = dict.fromkeys(TERMS, 0.0)
+    terms = dict.fromkeys(LEDGER_TERMS, 0.0)
     by_kind: dict[str, dict[str, float]] = {"exposed_communication": {}, "exposed_transfer": {}}
     for group in groups:
         owned = group.owned_duration or 0.0
@@ -195,7 +188,7 @@ def _whole_capture(summary: ProfileSummary) -> ProfileSummary:
     account = _account(
         CAPTURE,
         summary,
-        {name: sum(getattr(row, f"{name}_duration") for row in rows) for name in TERMS},
+        {name: sum(getattr(row, f"{name}_duration") for row in rows) for name in LEDGER_TERMS},
         steps=1,
         devices=sum(row.devices for row in rows),
         **{name: _added(getattr(row, name) for row in rows) for name in kinds},

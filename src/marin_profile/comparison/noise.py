@@ -4,8 +4,8 @@ Contract
 * An interval is the 95 % confidence interval of the change of the mean, by Welch's t: of captures
   against captures where both sides have several (of pairs of captures, by the t of their
   differences), else of steps against steps where the row has a value for each step, else unknown.
-* Steps that follow each other are alike: they count as n (1 - r) / (1 + r) with the correlation r
-  of neighbours. They say nothing of what differs from run to run.
+* Steps that follow each other are alike, and count as fewer (`alike`). They say nothing of what
+  differs from run to run.
 * A row is noise if its interval contains 0. In a long list some intervals miss 0 by chance, so the
   5 % are shared out over the rows that both sides have, by their time: of a list, one row or more
   is named by mistake in at most 5 % of comparisons. An op that all captures of one side have, and
@@ -18,15 +18,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from statistics import fmean, variance
+from statistics import variance
 
+from marin_profile.base.alike import independent
 from marin_profile.base.times import PS_PER_US
 
 ERROR = 0.05
 # The least share of ERROR that a row gets: quantiles further out are not exact.
 LEAST_ERROR = 1e-6
-MOST_CORRELATED = 0.9
 
 Times = tuple[Fraction, ...]
 
@@ -92,12 +91,10 @@ def of_steps(values: Sequence[float]) -> Spread | None:
     """Of one capture; the values in the order of the steps."""
     if len(values) < 3:
         return None
-    centre, spread = fmean(values), variance(values)
+    spread = variance(values)
     if not spread:
         return Spread(0.0, len(values) - 1)
-    neighbours = sum((a - centre) * (b - centre) for a, b in pairwise(values))
-    alike = min(max(neighbours / (spread * (len(values) - 1)), 0.0), MOST_CORRELATED)
-    looks = max(2.0, len(values) * (1.0 - alike) / (1.0 + alike))
+    looks = max(2.0, independent(values))
     return Spread(spread / looks, looks - 1.0)
 
 

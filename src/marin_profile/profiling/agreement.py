@@ -286,7 +286,7 @@ class Follower:
         self._wished_at: float | None = None
         self._session = ""
         self._past: set[str] = set()  # sessions before this one
-        self._newest = 0  # the offer of this session whose outcome is known
+        self._newest = 0  # the latest offer whose outcome is known
         self._answer: Answer | None = None
 
     def ask(self, trigger: str, made_at: int, touched: int | None) -> None:

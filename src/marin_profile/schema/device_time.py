@@ -5,6 +5,16 @@ from __future__ import annotations
 from marin_profile.base.units import Devices, Microseconds, Share, Steps
 from marin_profile.schema.record import Record
 
+# The durations of a ledger, overlapped communication inside compute.
+LEDGER_TERMS = (
+    "compute",
+    "overlapped_communication",
+    "exposed_communication",
+    "exposed_transfer",
+    "unattributed",
+    "idle",
+)
+
 
 class BreakdownPart(Record):
     """One bucket: its time over all devices, and its share of the sum of the buckets."""

@@ -180,8 +180,7 @@ def _late(f: Findings, late: Late | None) -> Iterator[Found]:
 
 
 def _part_of(f: Findings, late: Late) -> float:
-    names = [name for name, _ in f.compute_by_device]
-    own = [any(name == one or name.startswith(f"{one} ") for one in late.names) for name in names]
+    own = [late.has(name) for name, _ in f.compute_by_device]
     return sum(own) / len(own) if own else 0.0
 
 

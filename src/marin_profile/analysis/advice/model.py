@@ -109,6 +109,10 @@ class Late:
     share: float
     part: float = 0.0
 
+    def has(self, device: str) -> bool:
+        """By its name, or its host's."""
+        return any(device == one or device.startswith(f"{one} ") for one in self.names)
+
     @property
     def each(self) -> float:
         """What each of the others waits on average, of its time."""
@@ -289,8 +293,7 @@ def beyond_the_others(f: Findings, late: Late) -> float:
     own: list[float] = []
     others: list[float] = []
     for name, share in f.compute_by_device:
-        is_late = any(name == one or name.startswith(f"{one} ") for one in late.names)
-        (own if is_late else others).append(share)
+        (own if late.has(name) else others).append(share)
     if not own or not others:
         return 0.0
     return max(0.0, sum(own) / len(own) - sum(others) / len(others))
