@@ -22,6 +22,7 @@ from pathlib import Path
 
 from marin_profile.base.durable import sweep
 from marin_profile.base.errors import NotFoundError, ProfileError
+from marin_profile.base.owner import Owner
 from marin_profile.base.storage import is_url
 from marin_profile.capture.filenames import (
     PROFILE_FOLDERS,
@@ -34,7 +35,6 @@ from marin_profile.profiling.leftovers import Leftovers, has_files, is_at_work
 from marin_profile.profiling.record import (
     CaptureRecord,
     Logged,
-    Owner,
     State,
     failed,
     moved,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marin_profile.base.durable import sweep
+from marin_profile.base.owner import Owner
 from marin_profile.capture.formats import host_suffixes
 from marin_profile.profiling.record import (
     CaptureRecord,
-    Owner,
     State,
     failed,
     moved,

@@ -21,6 +21,7 @@ from typing import Any
 
 import jax
 
+from marin_profile.base.owner import Owner
 from marin_profile.profiling.compiles import compiles
 from marin_profile.profiling.config import ProfilerConfig
 from marin_profile.profiling.job import newest_outputs
@@ -32,7 +33,6 @@ from marin_profile.profiling.record import (
     PLANNED_TRIGGER,
     SLOW_STEP,
     CaptureRecord,
-    Owner,
     State,
 )
 from marin_profile.profiling.records import Records

@@ -14,8 +14,6 @@ Contract
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator
 from enum import StrEnum
 from itertools import pairwise
@@ -24,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from marin_profile.base.owner import Owner
 from marin_profile.base.storage import write_file
 from marin_profile.capture.filenames import PROFILE_FOLDERS, RECORD_FILE
 from marin_profile.profiling.job import Job
@@ -66,24 +65,6 @@ OVER = frozenset({State.PUBLISHED, State.FAILED})
 
 class ImpossibleTransition(ValueError):
     """A capture cannot go from its state to that one."""
-
-
-class Owner(msgspec.Struct, frozen=True):
-    """The process that works on a capture. `started`: what tells it from another of that number."""
-
-    host: str
-    pid: int
-    started: int
-
-    @staticmethod
-    def this_process() -> Owner:
-        pid = os.getpid()
-        return Owner(socket.gethostname(), pid, _started(pid) or 0)
-
-    def is_alive(self) -> bool:
-        """False also for a process of another machine: nobody can tell, and a run's next start may
-        be elsewhere."""
-        return self.host == socket.gethostname() and _started(self.pid) == self.started
 
 
 class Logged(msgspec.Struct, frozen=True):
@@ -240,20 +221,3 @@ def records_below(root: Path) -> Iterator[CaptureRecord]:
         record = read_record(folder)
         if record is not None:
             yield record
-
-
-def _started(pid: int) -> int | None:
-    """When a process of this machine started, in ticks since boot; None if it is not there. 0 where
-    the system does not tell."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return int(stat.read().rpartition(b")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        pass
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except OSError:
-        return 0
-    return 0
