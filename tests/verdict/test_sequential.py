@@ -19,6 +19,7 @@ from marin_profile.verdict.sequential import (
     LAST_LOOK,
     Look,
     level_of_all_looks,
+    level_of_one_look,
     pairs_needed_with_looks,
 )
 from marin_profile.verdict.student import t_quantile
@@ -105,6 +106,18 @@ def test_the_level_grows_with_that_of_one_look() -> None:
     assert levels == sorted(levels)
     for one, level in zip(each, levels, strict=True):
         assert one < level < min(1.0, 18 * one)
+
+
+@pytest.mark.parametrize(("level", "last"), [(0.1, 20), (0.01, 8), (0.000625, None), (0.01, 3)])
+def test_the_level_of_one_look_is_the_inverse(level: float, last: int | None) -> None:
+    found = level_of_all_looks(level_of_one_look(level, last), last)
+    assert level * 0.997 <= found <= level
+
+
+def test_fewer_looks_leave_more_to_each() -> None:
+    assert level_of_one_look(0.025) == pytest.approx(INTERVAL_EACH_LOOK, rel=5e-3)
+    assert level_of_one_look(0.025, 5) > 1.5 * level_of_one_look(0.025)
+    assert level_of_one_look(0.025, FIRST_LOOK) == pytest.approx(0.025, rel=2e-3)
 
 
 # --- one look ------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ _SMALLEST_TAIL = 1e-5
 _LARGEST_TAIL = 0.45
 _CELLS = 400
 _NODES = 32
+_CLOSE = 1e-3  # of the logarithm of a level, on the safe side
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,25 @@ def _p_of_tail(tail: float) -> float:
     return level_of_all_looks(tail) if tail < _LARGEST_TAIL else 1.0
 
 
-def level_of_all_looks(each_look: float) -> float:
+@lru_cache(maxsize=256)
+def level_of_one_look(all_looks: float, last_look: int | None = None) -> float:
+    """The level of a single look at which those up to `last_look` together have `all_looks`."""
+
+    def excess(log_each: float) -> float:
+        return math.log(level_of_all_looks(math.exp(log_each), last_look) / all_looks)
+
+    # Almost a straight line of slope 1 in logarithms: the secant method.
+    last = math.log(all_looks)
+    last_excess = excess(last)
+    each = last - last_excess
+    while abs(found := excess(each)) > _CLOSE:
+        last, last_excess, each = each, found, each - found * (each - last) / (found - last_excess)
+    return math.exp(each - _CLOSE)
+
+
+def level_of_all_looks(each_look: float, last_look: int | None = None) -> float:
     """P(at some look the t statistic is above its own 1 - `each_look` quantile), at no change.
+    `last_look` is LAST_LOOK if not given.
 
     To about 0.02 %, by the recursion of C. Jennison and B. W. Turnbull (Biometrika 78 (1991) 133).
     k normal differences of mean 0 are a point in a random direction; the state is its angle a to
@@ -124,7 +143,7 @@ def level_of_all_looks(each_look: float) -> float:
     377), density ~ cos^(k-1): sin a' = (sqrt(k) sin a cos b + sin b) / sqrt(k + 1). From the last
     look back, `later` is the probability of a crossing after look k, given the angle there.
     """
-    looks = np.arange(FIRST_LOOK, LAST_LOOK + 1)
+    looks = np.arange(FIRST_LOOK, (LAST_LOOK if last_look is None else last_look) + 1)
     limits = np.arctan(t_quantile(1.0 - each_look, looks - 1.0) / np.sqrt(looks - 1.0))
     # Cells are fine near the limit, where the probability changes.
     share = 1.0 - (1.0 - np.linspace(0.0, 1.0, _CELLS)) ** 2
