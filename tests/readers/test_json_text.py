@@ -24,7 +24,8 @@ def value_end(text: bytes, start: int = 0) -> int:
 
 def decimal(text: str) -> tuple[int, int, bool]:
     raw = text.encode()
-    return json_text.parse_decimal(buffer(raw), 0, len(raw))
+    whole, millionths, fits = json_text.parse_decimal(buffer(raw), 0, len(raw))
+    return int(whole), int(millionths), bool(fits)
 
 
 def millionths_of(value: Decimal) -> int:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import random
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from marin_profile.base.errors import ProfileError
@@ -16,6 +14,7 @@ from marin_profile.base.jit import COMPILED, PLAIN, forced
 from marin_profile.capture.formats import XPLANE
 from marin_profile.events.timeline import Timeline
 from marin_profile.readers import read_timeline
+from plain_values import plain
 from real.captures import CPU8, GPU_CONV, GPU_GTX
 
 # Small ones, of a CPU, an AMD and an Nvidia GPU.
@@ -42,19 +41,6 @@ def _damaged(content: bytes, rng: random.Random) -> bytes:
     return bytes(damaged[:end])
 
 
-def _plain(value: Any) -> Any:
-    """Arrays as lists, records as their fields."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return [_plain(getattr(value, field.name)) for field in fields(value)]
-    return value
-
-
 def _read(content: bytes, form: str) -> Any:
     with forced(form):
         try:
@@ -63,7 +49,7 @@ def _read(content: bytes, form: str) -> Any:
             )
         except ProfileError as error:
             return str(error)
-    return _plain(timeline)
+    return plain(timeline)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
