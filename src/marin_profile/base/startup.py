@@ -47,8 +47,8 @@ _KEPT = 1 << 24
 
 def return_large_blocks() -> None:
     """Let glibc give blocks of 4 MB back when they are freed: by default it learns to keep blocks
-    of up to 32 MB. What it keeps of smaller ones, up to 16 MB, is used again: to ask for every array
-    of a megabyte anew takes a fifth of a summary's time. No effect elsewhere."""
+    of up to 32 MB. What it keeps of smaller ones, up to 16 MB, is used again: to ask for every
+    array of a megabyte anew takes a fifth of a summary's time. No effect elsewhere."""
     import ctypes
 
     try:
