@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,40 @@ def test_a_part_is_found_wherever_it_lies_and_on_any_clock(first, last, expected
 def test_jitter_of_a_hundredth_does_not_matter():
     jitter = np.array([3, -8, 5, 9, -4, 0, 7, -6])
     assert shift_between(ends(*UNEVEN), ends(*UNEVEN, offset=-50)[1:] + jitter[1:]) == 1
+
+
+def test_any_two_sequences_meet_where_all_shifts_are_tried():
+    rng = np.random.default_rng(3)
+    met = 0
+    for _ in range(100):
+        whole = np.cumsum(rng.integers(1, 1_000, rng.integers(4, 40)))
+        first, length = rng.integers(0, 5), rng.integers(2, 40)
+        part = whole[first : first + length] + rng.integers(0, rng.choice([1, 9, 400]))
+        part = part + rng.integers(0, rng.choice([1, 9, 400]), len(part))
+        one_clock = bool(rng.integers(0, 2))
+        found = shift_between(whole, part, one_clock=one_clock)
+        assert found == by_all_shifts(whole, part, one_clock=one_clock)
+        met += found is not None
+    assert met > 15
+
+
+def by_all_shifts(whole: np.ndarray, part: np.ndarray, *, one_clock: bool) -> int | None:
+    fits = {}
+    for shift in range(-FURTHEST, FURTHEST + 1):
+        pairs = [
+            (whole[at + shift], part[at]) for at in range(len(part)) if 0 <= at + shift < len(whole)
+        ]
+        if len(pairs) >= max(2, min(len(whole), len(part)) / 2):
+            apart = [int(one - other) for one, other in pairs]
+            offset = 0 if one_clock else median(apart)
+            fits[shift] = (median(abs(one - offset) for one in apart), len(pairs))
+    if not fits:
+        return None
+    distance = (whole[-1] - whole[0]) / (len(whole) - 1)
+    best = min(fit for fit, _ in fits.values())
+    alike = {s: count for s, (fit, count) in fits.items() if fit <= 2 * best + distance / 10_000}
+    largest = [shift for shift, count in alike.items() if count == max(alike.values())]
+    return largest[0] if best <= distance / 10 and len(largest) == 1 else None
 
 
 def test_even_sequences_meet_whole_or_not_at_all():

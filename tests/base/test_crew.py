@@ -37,6 +37,15 @@ def test_no_tasks_are_no_work():
     assert list(each(do, [], Processes(2, begin))) == []
 
 
+@pytest.mark.parametrize("crew", [Alone(), Threads()])
+def test_what_is_done_meanwhile_is_done_once(crew):
+    """Before the first result is there to take, and however many tasks follow."""
+    told: list[object] = []
+    for result in each(str, range(9), crew, meanwhile=lambda: told.append("meanwhile")):
+        told.append(result)
+    assert told == ["meanwhile", *map(str, range(9))]
+
+
 def test_processes_are_others(tmp_path):
     assert os.getpid() not in list(each(process_of, range(3), Processes(2, begin)))
     assert list(each(process_of, range(1), Alone())) == [os.getpid()]

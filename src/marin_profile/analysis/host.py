@@ -89,7 +89,7 @@ class HostPart:
     first_kept: int
     periods: int
     account: AccountWindows | None
-    step_terms: Mapping[str, tuple[int, ...]]
+    step_terms: Mapping[str, Int64s]
     ops: list[OpTotals]
     transfers: list[TransferTotals]
     collectives: HostCollectives
@@ -295,13 +295,12 @@ def _account(device: DeviceOps, ledger: Ledger, account: AccountWindows) -> Devi
     return DeviceAccount(ledger, launch_time(device, (ledger.start, ledger.end)))
 
 
-def _summed_terms(devices: list[dict[str, Int64s]]) -> dict[str, tuple[int, ...]]:
+def _summed_terms(devices: list[dict[str, Int64s]]) -> dict[str, Int64s]:
     """Ledger terms per step, summed over devices."""
     if not devices:
         return {}
     return {
-        name: tuple(np.sum([terms[name] for terms in devices], axis=0).tolist())
-        for name in devices[0]
+        name: np.asarray(np.sum([terms[name] for terms in devices], axis=0)) for name in devices[0]
     }
 
 

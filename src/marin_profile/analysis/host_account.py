@@ -34,7 +34,7 @@ from marin_profile.analysis.host_thread import (
 )
 from marin_profile.analysis.queued import queued
 from marin_profile.analysis.steps.series import StepSeries
-from marin_profile.base.columns import counts_of, distinct, extent_by, unique_pairs
+from marin_profile.base.columns import counts_of, distinct, extent_by, sum_by, unique_pairs
 from marin_profile.base.intervals import Intervals
 from marin_profile.base.times import PS_PER_US
 from marin_profile.events.host_events import (
@@ -60,16 +60,21 @@ _NONE = -1
 @dataclass(frozen=True)
 class HostCause:
     """Idle time of one cause. kind: ON_DEVICE, QUEUED, UNTRACED, or what the event is (see
-    `host_events`); inside: within a step marker, None without markers. per_step: the part of each
-    step's period. count: events that begin in the window, 0 for ON_DEVICE, QUEUED and UNTRACED.
-    DISPATCH has no name."""
+    `host_events`); inside: within a step marker, None without markers. places: in
+    HostAccount.steps, of those in whose periods some of it lies; in_place: how much. count: events
+    that begin in the window, 0 for ON_DEVICE, QUEUED and UNTRACED. DISPATCH has no name."""
 
     kind: str
     name: str
     inside: bool | None
     idle: int
-    per_step: tuple[int, ...]
+    places: Int64s
+    in_place: Int64s
     count: int
+
+    def per_step(self, steps: int) -> Int64s:
+        """(steps,) the part of each step's period."""
+        return sum_by(self.places, self.in_place, steps)
 
 
 @dataclass(frozen=True)
@@ -84,13 +89,15 @@ class Compile:
 
 @dataclass(frozen=True)
 class HostAccount:
-    """See the module docstring. steps: the positions of the steps of `per_step`, none where the
-    account covers the whole capture; length: of its window; some_idle: over all devices, idle while
-    another one works; reads, launches: of the main thread in the window, launches by function.
-    rounds: in each of `steps`, how often the host waited for a device, or read from it, and then
-    launched again; own: when the main thread neither waited nor read."""
+    """See the module docstring. first, periods: the position of the first step whose period it
+    covers, and how many they are, none where it covers the whole capture; length: of its window;
+    some_idle: over all devices, idle while another one works; reads, launches: of the main thread
+    in the window, launches by function. rounds: in each of `steps`, how often the host waited for
+    a device, or read from it, and then launched again; own: when the main thread neither waited nor
+    read."""
 
-    steps: tuple[int, ...]
+    first: int
+    periods: int
     length: int
     idle: int
     some_idle: int
@@ -100,6 +107,11 @@ class HostAccount:
     launches: tuple[tuple[str, int], ...]
     rounds: tuple[int, ...] = ()
     own: int = 0
+
+    @property
+    def steps(self) -> range:
+        """The positions of the steps."""
+        return range(self.first, self.first + self.periods)
 
 
 def host_account(
@@ -112,11 +124,11 @@ def host_account(
     if thread is None:
         return None
     edges = _period_edges(host, steps, first)
-    kept = tuple(range(first, steps.count - 1))
+    kept = range(first, steps.count - 1)
     if edges is None:
         starts = [int(device.event_start.min()) for device in host.main]
         ends = [int(device.event_end.max()) for device in host.main]
-        edges, kept = np.array([min(starts), max(ends)], np.int64), ()
+        edges, kept = np.array([min(starts), max(ends)], np.int64), range(0)
     return _account(host, kept, edges, thread)
 
 
@@ -253,9 +265,7 @@ def _on_device(host: HostDevices) -> _Layer:
 # --- the account ---
 
 
-def _account(
-    host: HostDevices, kept: tuple[int, ...], edges: Int64s, thread: HostThread
-) -> HostAccount:
+def _account(host: HostDevices, kept: range, edges: Int64s, thread: HostThread) -> HostAccount:
     begin, end = int(edges[0]), int(edges[-1])
     idle, some_idle = _idle(host, begin, end)
     causes = _Causes()
@@ -303,18 +313,21 @@ def _account(
     np.add.at(per_step, (index, step), amount)
     for at, (key, is_inside) in enumerate(zip(group.tolist(), place.tolist(), strict=True)):
         kind, name = causes.keys[key]
+        places = np.flatnonzero(per_step[at]) if kept else np.zeros(0, np.int64)
         rows.append(
             HostCause(
                 kind=kind,
                 name=name,
                 inside=bool(is_inside) if len(thread.markers) else None,
                 idle=int(per_step[at].sum()),
-                per_step=tuple(per_step[at].tolist()) if kept else (),
+                places=places,
+                in_place=per_step[at][places],
                 count=counts[kind, name],
             )
         )
     return HostAccount(
-        steps=kept,
+        first=kept.start,
+        periods=len(kept),
         length=end - begin,
         idle=idle.total,
         some_idle=some_idle,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median_low
 
+import numpy as np
+
 from marin_profile import schema
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.host_account import HostAccount, HostCause
@@ -87,13 +89,14 @@ class Occurrence:
 def occurrence(part: HostPart, account: HostAccount, rows: Sequence[HostCause]) -> Occurrence:
     """Of the rows of one cause: the steps that they cost more than LEAST_OF_MEAN of what they cost
     a step on average."""
-    per_step = [sum(parts) for parts in zip(*(row.per_step for row in rows), strict=True)]
-    least = LEAST_OF_MEAN * sum(per_step) / max(1, len(per_step))
-    places = [at for at, idle in enumerate(per_step) if idle > least]
-    if len(places) == len(per_step):
+    steps = len(account.steps)
+    per_step = sum((row.per_step(steps) for row in rows), np.zeros(steps, np.int64))
+    least = LEAST_OF_MEAN * int(per_step.sum()) / max(1, steps)
+    places = np.flatnonzero(per_step > least).tolist()
+    if len(places) == steps:
         return Occurrence(len(places), (), None)
     named = tuple(step_name(part, account.steps[at]) for at in places)
-    return Occurrence(len(places), named, periodicity(places, len(per_step)))
+    return Occurrence(len(places), named, periodicity(places, steps))
 
 
 def step_name(part: HostPart, position: int) -> int:

@@ -85,7 +85,7 @@ def _program(
         update={
             "devices": calls.devices,
             "idle_duration": us(calls.idle),
-            "call": duration_stats(calls.lengths.tolist()),
+            "call": duration_stats(calls.lengths),
             "period": us_or_none(period_of(calls.distances)),
             "calls_per_step": calls.in_periods / calls.periods if calls.periods else None,
             "share_of_steps": calls.steps_with / calls.steps if calls.steps else None,

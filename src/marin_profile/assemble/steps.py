@@ -15,12 +15,16 @@ from marin_profile.analysis.steps.merge import MergedStep, MergedSteps
 from marin_profile.analysis.steps.outliers import GAP, outliers
 from marin_profile.analysis.steps.series import LongOp
 from marin_profile.assemble.context import Context, us, us_or_none
+from marin_profile.events.timeline import Int64s
 
 
-def duration_stats(values: Sequence[float | None]) -> schema.DurationStats:
+def duration_stats(values: Sequence[float | None] | Int64s) -> schema.DurationStats:
     """Statistics of picosecond values, in microseconds; None values are left out of all but the
     count, which is that of the steps."""
-    known = np.array([value for value in values if value is not None], np.float64)
+    if isinstance(values, np.ndarray):
+        known = values.astype(np.float64)
+    else:
+        known = np.array([value for value in values if value is not None], np.float64)
     if not len(known):
         return schema.DurationStats(count=len(values))
     median, p90 = np.quantile(known, (0.5, 0.9), method="linear")

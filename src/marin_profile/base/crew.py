@@ -120,8 +120,10 @@ def each(
     crew: Crew,
     *,
     on_done: Callable[[int], None] = lambda done: None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Iterator[R | Lost]:
-    """What the function makes of each task. `on_done` is told how many are done."""
+    """What the function makes of each task. `on_done` is told how many are done; `meanwhile` is
+    called once, when the first tasks are under way."""
     waiting, suspects = deque(range(len(tasks))), deque[int]()
     tries: Counter[int] = Counter()
     results: dict[int, R | Lost] = {}
@@ -134,6 +136,8 @@ def each(
                     hand.out(suspects, most=1)
                 else:
                     hand.out(waiting, most=crew.workers + 1)
+                meanwhile()
+                meanwhile = _nothing
                 for number, future in hand.back():
                     try:
                         results[number] = future.result()
@@ -148,6 +152,10 @@ def each(
                 while following in results:
                     yield results.pop(following)
                     following += 1
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Hand:

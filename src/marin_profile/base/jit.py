@@ -70,6 +70,12 @@ def is_compiled() -> bool:
     return _forms.compiled
 
 
+def load_compiler() -> None:
+    """Import numba, if the next loop needs it."""
+    if _forms.compiled:
+        import_numba()
+
+
 @contextmanager
 def forced(form: str) -> Iterator[None]:
     """All loops in this form, whatever the size; for tests."""

@@ -83,8 +83,10 @@ def each_result(
     crew: Crew,
     store: Store,
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Iterator[R | ProfileError | Lost]:
-    """The result for each task, in their order."""
+    """The result for each task, in their order. `meanwhile` is called once, when the first new ones
+    are under way."""
     if not tasks:
         return
     keys = [work.key_of(task) for task in tasks]
@@ -95,7 +97,7 @@ def each_result(
         on_progress(Progress(len(kept) + done, len(tasks), len(kept)))
 
     on_done(0)
-    made_of_new = each(work.make, new, crew, on_done=on_done)
+    made_of_new = each(work.make, new, crew, on_done=on_done, meanwhile=meanwhile)
     for number, (task, key) in enumerate(zip(tasks, keys, strict=True)):
         if number not in kept:
             made = next(made_of_new)

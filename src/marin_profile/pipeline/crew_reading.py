@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from marin_profile.base.crew import Crew, Lost
 from marin_profile.base.errors import BrokenInputError
-from marin_profile.base.jit import expect
+from marin_profile.base.jit import expect, load_compiler
 from marin_profile.base.resumable import Made, Nowhere, Progress, Store, Work, each_result
 from marin_profile.base.storage import content_of as content_of_file
 from marin_profile.base.storage import is_url, plain
@@ -39,7 +39,9 @@ class CrewReading:
         everywhere = [replace(task, file=_from_root(task.file)) for task in tasks]
         expect(sum(task.file.size for task in tasks))  # what is merged here is as large as that
         work = Work(make_part, content_of, key_of, _decoded)
-        found = each_result(work, everywhere, self.crew, self.store, self.on_progress)
+        found = each_result(
+            work, everywhere, self.crew, self.store, self.on_progress, load_compiler
+        )
         for task, one in zip(tasks, found, strict=True):
             yield one if isinstance(one, HostRead) else _failure(task.file, one)
 

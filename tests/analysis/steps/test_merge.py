@@ -52,7 +52,9 @@ def test_times_count_from_the_first_op():
     assert [step.boundary for step in merged.steps] == [-5 * US, 95 * US, 195 * US]
 
 
-def test_the_median_over_all_devices_and_the_longest_path():
+@pytest.mark.parametrize("at_once", [1, 10, 10_000])
+def test_the_median_over_all_devices_and_the_longest_path(at_once, monkeypatch):
+    monkeypatch.setattr("marin_profile.analysis.steps.merge._AT_ONCE", at_once)
     parts = [
         host_space(range(3), (60, 70)).analyse(),
         host_space(range(3), (80, 90, 95), origin=5_000).analyse(),

@@ -6,6 +6,8 @@ between ends are the same on both clocks. Windows may open a few executions apar
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from marin_profile.events.timeline import Int64s
@@ -24,22 +26,27 @@ def shift_between(reference: Int64s, other: Int64s, *, one_clock: bool = False) 
     alike the one with the largest overlap is meant.
     """
     least = max(2, (min(len(reference), len(other)) + 1) // 2)
+    distance = (reference[-1] - reference[0]) / (len(reference) - 1) if len(reference) > 1 else 0.0
     fits: list[tuple[float, int, int]] = []
-    for shift in range(-FURTHEST, FURTHEST + 1):
+    best = math.inf
+    for shift in sorted(range(-FURTHEST, FURTHEST + 1), key=abs):
         first, last = max(0, shift), min(len(reference), len(other) + shift)
         if last - first < least:
             continue
         apart = reference[first:last] - other[first - shift : last - shift]
-        offset = 0 if one_clock else np.median(apart)
-        fits.append((float(np.median(np.abs(apart - offset))), last - first, shift))
-    if not fits:
-        return None
-    distance = (reference[-1] - reference[0]) / (len(reference) - 1)
-    best = min(fits)[0]
+        off = np.abs(apart - (0 if one_clock else np.median(apart)))
+        # The median of what is mostly farther off than that is, too.
+        if 2 * np.count_nonzero(off <= _alike(best, distance)) < len(off):
+            continue
+        fits.append((float(np.median(off)), last - first, shift))
+        best = min(best, fits[-1][0])
     if best > WORST_FIT * distance:
         return None
-    alike = [
-        (overlap, shift) for fit, overlap, shift in fits if fit <= 2 * best + SAME_FIT * distance
-    ]
+    alike = [(overlap, shift) for fit, overlap, shift in fits if fit <= _alike(best, distance)]
     overlap, shift = max(alike)
     return shift if [one for one, _ in alike].count(overlap) == 1 else None
+
+
+def _alike(best: float, distance: float) -> float:
+    """How badly a shift may fit that fits as well as the best."""
+    return 2 * best + SAME_FIT * distance

@@ -10,7 +10,7 @@ are picoseconds (medians may be halves).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from marin_profile.analysis.host import HostPart
 from marin_profile.analysis.steps.outliers import Cause
-from marin_profile.analysis.steps.series import NONE, LongOp, SharedSteps, known_medians
+from marin_profile.analysis.steps.series import NONE, Bools, LongOp, SharedSteps, known_medians
 from marin_profile.base.times import PS_PER_NS
 from marin_profile.events.timeline import Int64s
 
 _HIGH = np.iinfo(np.int64).max
 _LOW = np.iinfo(np.int64).min
+# Values of steps and devices that are looked at together.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def shared_steps(parts: Sequence[HostPart]) -> list[SharedSteps | None]:
     with the same ones cut, or it has none. What is cut at the edge of one host's steps is cut."""
     with_steps = [part for part in parts if part.steps.count]
     keys = {part.host: own for part, own in zip(with_steps, _keys(with_steps), strict=True)}
-    shared = set.intersection(*map(set, keys.values())) if keys else set()
+    shared = _in_all(list(keys.values()))
     cut = {
         key
         for part in with_steps
@@ -83,6 +85,10 @@ def shared_steps(parts: Sequence[HostPart]) -> list[SharedSteps | None]:
     return selections
 
 
+def _in_all(keys: Sequence[Sequence[int]]) -> set[int]:
+    return set(keys[0]).intersection(*keys[1:]) if keys else set()
+
+
 def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
     with_steps = [part for part in parts if part.steps.count]
     if not with_steps:
@@ -96,16 +102,16 @@ def merge_steps(parts: Sequence[HostPart]) -> MergedSteps:
     if len({part.steps.source for part in with_steps}) > 1:
         notes.append("Hosts name their steps in different ways: steps are matched by position.")
     keys = _keys(with_steps)
-    shared = set(keys[0]).intersection(*keys[1:])
+    shared = _in_all(keys)
     if any(set(key) != shared for key in keys):
         notes.append(
             f"Hosts have different steps: only the {len(shared)} that all of them have are used."
         )
     linked = all(part.steps.linked for part in with_steps)
-    chosen = [
+    chosen: list[Sequence[int]] = [
         [own.index(key) for key in keys[0] if key in shared]
         if set(own) != shared or own != keys[0]
-        else list(range(part.steps.count))
+        else range(part.steps.count)
         for part, own in zip(with_steps, keys, strict=True)
     ]
     columns = [_columns(part, at) for part, at in zip(with_steps, chosen, strict=True)]
@@ -151,22 +157,25 @@ def _mean_period(
     return float(np.median(means)) if means else None, min(counts, default=0)
 
 
-def _keys(parts: Sequence[HostPart]) -> list[list[int]]:
+def _keys(parts: Sequence[HostPart]) -> list[Sequence[int]]:
     """What the steps of each host meet by."""
     numbers = [[number for number in part.steps.numbers if number is not None] for part in parts]
     is_numbered = len({part.steps.source for part in parts}) == 1 and all(
         len(own) == len(set(own)) == part.steps.count
         for own, part in zip(numbers, parts, strict=True)
     )
-    return numbers if is_numbered else [list(range(part.steps.count)) for part in parts]
+    if is_numbered:
+        return list[Sequence[int]](numbers)
+    return [range(part.steps.count) for part in parts]
 
 
 @dataclass(frozen=True)
 class _Columns:
     """The chosen steps of one host; (devices, steps) arrays are NaN where a device took no part.
-    begin, end: of the host's devices together, event clock."""
+    begin, end: of the host's devices together, event clock. causes: of slow steps, by their place
+    here."""
 
-    numbers: list[int | None]
+    numbers: Sequence[int | None]
     start: Int64s
     duration: NDArray[np.float64]
     period: NDArray[np.float64]
@@ -174,22 +183,24 @@ class _Columns:
     begin: Int64s
     end: Int64s
     boundary: Int64s
-    kept: list[bool]
-    cut: list[bool]
-    terms: dict[str, list[int]]
-    causes: list[Cause | None]
+    kept: Bools
+    cut: Bools
+    terms: dict[str, Int64s]
+    causes: Mapping[int, Cause]
 
 
 def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
     series = part.steps
-    at = np.array(positions, np.int64)
+    is_all = positions == range(series.count)
+    at = slice(None) if is_all else np.array(positions, np.int64)
     present, start, end = series.present[:, at], series.start[:, at], series.end[:, at]
     begin = part.step_begin[:, at]
     boundary = np.where(present, series.boundary[:, at], _HIGH).min(axis=0)
-    kept = range(part.first_kept, series.whole.stop)
+    kept = np.zeros(series.count, np.bool_)
+    kept[part.first_kept : series.whole.stop] = True
     first = np.where(present, start, _HIGH).min(axis=0)
     return _Columns(
-        numbers=[series.numbers[position] for position in positions],
+        numbers=series.numbers if is_all else [series.numbers[one] for one in positions],
         start=first - part.first_op,
         duration=np.where(present, end - start, np.nan),
         period=series.period()[:, at],
@@ -197,13 +208,14 @@ def _columns(part: HostPart, positions: Sequence[int]) -> _Columns:
         begin=np.where(present, begin, _HIGH).min(axis=0),
         end=np.where(present, begin + (end - start), _LOW).max(axis=0),
         boundary=boundary - part.first_op,
-        kept=[position in kept for position in positions],
-        cut=series.cut[at].tolist(),
-        terms={
-            name: [values[position] for position in positions]
-            for name, values in part.step_terms.items()
+        kept=kept[at],
+        cut=series.cut[at],
+        terms={name: values[at] for name, values in part.step_terms.items()},
+        causes={
+            place: part.slow_steps[position]
+            for place, position in enumerate(positions)
+            if position in part.slow_steps
         },
-        causes=[part.slow_steps.get(position) for position in positions],
     )
 
 
@@ -279,9 +291,11 @@ def _critical_path(
 def _merge_columns(
     columns: Sequence[_Columns], path: Sequence[int], linked: bool
 ) -> list[MergedStep]:
-    duration = known_medians(np.concatenate([one.duration for one in columns]))
-    period = known_medians(np.concatenate([one.period for one in columns]))
+    duration = _medians([one.duration for one in columns])
+    period = _medians([one.period for one in columns])
     terms = _summed_terms(columns)
+    kept = np.all([one.kept for one in columns], axis=0).tolist()
+    cut = np.any([one.cut for one in columns], axis=0).tolist()
     first = columns[0]
     return [
         MergedStep(
@@ -291,12 +305,25 @@ def _merge_columns(
             critical_path=path[index] if linked else None,
             period=period[index],
             boundary=int(first.boundary[index]),
-            kept=all(one.kept[index] for one in columns),
-            cut=any(one.cut[index] for one in columns),
+            kept=kept[index],
+            cut=cut[index],
             terms={name: values[index] for name, values in terms.items()},
-            cause=_surest([one.causes[index] for one in columns]),
+            cause=_surest([one.causes.get(index) for one in columns]),
         )
         for index in range(len(first.numbers))
+    ]
+
+
+def _medians(of_hosts: Sequence[NDArray[np.float64]]) -> list[float | None]:
+    """Of each step over all devices; some steps at a time, since of many hosts each takes room."""
+    steps = of_hosts[0].shape[1]
+    at_once = max(1, _AT_ONCE // sum(len(values) for values in of_hosts))
+    return [
+        median
+        for first in range(0, steps, at_once)
+        for median in known_medians(
+            np.concatenate([values[:, first : first + at_once] for values in of_hosts])
+        )
     ]
 
 
