@@ -7,6 +7,7 @@ import pytest
 from builders_xspace import Ref, Space
 from marin_profile import summarize
 from marin_profile.analysis.allocators import AllocatorUse, allocators
+from marin_profile.base.jit import COMPILED, PLAIN, forced
 from marin_profile.queries import answer
 
 V6E = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00/host0.xplane.pb"
@@ -31,13 +32,16 @@ def told(
     host.event("main/1", "MemoryAllocation", at, 0, **sizes, **who)
 
 
-def test_a_device_by_its_number():
+@pytest.mark.parametrize("form", [PLAIN, COMPILED])
+def test_a_device_by_its_number(form):
     space = Space()
     space.tpu(0).op("dot.1", 0, 10)
     told(space, 1, 0, 60, 40, 60, index_on_host=0)
+    space.planes[-1].event("main/1", "another", 1, 0, bytes_allocated=99, index_on_host=0)
     told(space, 2, 30, 50, 20, 70, index_on_host=0)
     told(space, 3, 30, 10, 60, 70, index_on_host=0)
-    (use,) = allocators(space.timeline())
+    with forced(form):
+        (use,) = allocators(space.timeline())
     assert use == AllocatorUse("", "/device:TPU:0", 40, 80, 70, 100)
     assert use.headroom == 20
 

@@ -12,7 +12,7 @@ import pytest
 
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.readers import whole_file
-from marin_profile.readers.whole_file import budget, read_whole
+from marin_profile.readers.whole_file import budget, forget, read_whole
 
 CONTENT = bytes(range(256)) * 999
 
@@ -56,6 +56,18 @@ def test_what_is_read_stays_when_the_file_is_cut_afterwards(tmp_path: Path) -> N
         found = read_whole(stream, path="x")
         os.truncate(path, 0)
         assert found.tobytes() == CONTENT
+
+
+@pytest.mark.parametrize("wrap", [bytes, gzip.compress])
+def test_what_is_given_back_takes_nothing_else_along(tmp_path: Path, wrap) -> None:
+    path, content = tmp_path / "x", os.urandom(4 << 20)
+    path.write_bytes(wrap(content))
+    with path.open("rb") as stream:
+        found = read_whole(stream, path="x")
+    for at, end in ((0, 100), (1_000_001, 3_000_001)):
+        forget(found, at, end)
+    assert found[:1_000_001].tobytes() == content[:1_000_001]
+    assert found[3_000_001:].tobytes() == content[3_000_001:]
 
 
 def test_a_bomb_is_refused_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:

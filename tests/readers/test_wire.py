@@ -190,8 +190,7 @@ def scan(content: bytes, numbers=(), keys=(), anchors=(), shift: int = 0, behind
     count = int(wire.line_header(data, 0, len(content))[4])
     ids = np.array([*numbers] or [MISSING], np.int64)
     start, duration, op = (np.zeros(count, np.int64) for _ in range(3))
-    found = np.zeros((len(ids), count + 1), np.int64)
-    written, left_out, metadata, spans, broke_at = wire.scan_line_events(
+    scanned = wire.scan_line_events(
         data,
         0,
         len(content),
@@ -202,18 +201,20 @@ def scan(content: bytes, numbers=(), keys=(), anchors=(), shift: int = 0, behind
         start,
         duration,
         op,
-        found,
     )
-    n = int(written)
+    n, left_out = scanned.written, scanned.left_out
+    found = np.full((len(ids), n), MISSING)
+    for slot, (rows, values) in enumerate(scanned.numbers):
+        found[slot, rows] = values
     return {
         "start": start[:n].tolist(),
         "duration": duration[:n].tolist(),
         "op": op[:n].tolist(),
-        "numbers": found[:, :n].tolist(),
+        "numbers": found.tolist(),
         "left out": (left_out["aggregated_event"], left_out["negative_duration"]),
-        "metadata": metadata.tolist(),
-        "spans": spans.tolist(),
-        "broke_at": int(broke_at),
+        "metadata": scanned.metadata.tolist(),
+        "spans": scanned.spans.tolist(),
+        "broke_at": scanned.broke_at,
     }
 
 

@@ -77,22 +77,20 @@ LINES = st.lists(
 )
 
 
-def scanned(content: bytes, form: str) -> object:
+def scanned(content: bytes, form: str, number_ids: tuple[int, ...] = (1, 2)) -> tuple[object, ...]:
     buffer = np.frombuffer(content, np.uint8)
     with forced(form):
         count = int(wire.line_header(buffer, 0, len(content))[4])
         columns = [np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int32)]
-        numbers = np.zeros((2, count + 1), np.int64)
-        ids = (np.array(some, np.int64) for some in ((1, 2), (2, 3), (4,)))
-        written, left_out, metadata, spans, broke_at = wire.scan_line_events(
-            buffer, 0, len(content), 7, *ids, *columns, numbers
-        )
+        ids = (np.array(some, np.int64) for some in (number_ids, (2, 3), (4,)))
+        found = wire.scan_line_events(buffer, 0, len(content), 7, *ids, *columns)
     return (
-        [column[:written].tolist() for column in (*columns, *numbers)],
-        left_out,
-        metadata.tolist(),
-        spans.tolist(),
-        broke_at,
+        [column[: found.written].tolist() for column in columns],
+        [(rows.tolist(), values.tolist()) for rows, values in found.numbers],
+        found.left_out,
+        found.metadata.tolist(),
+        found.spans.tolist(),
+        found.broke_at,
     )
 
 
@@ -100,6 +98,18 @@ def scanned(content: bytes, form: str) -> object:
 def test_the_events_of_a_line_are_those_of_the_loop(parts: list[bytes]) -> None:
     content = b"".join(parts)
     assert scanned(content, PLAIN) == scanned(content, COMPILED)
+
+
+def test_events_with_many_numbers() -> None:
+    """More than are expected; each id twice in every event, where the second counts."""
+    stats = [(key, value) for value in (7, 8) for key in range(1, 9)]
+    event = message(
+        4, b"".join(message(4, number(1, key) + number(3, value + key)) for key, value in stats)
+    )
+    content, ids = event * 30, tuple(range(1, 9))
+    compiled = scanned(content, COMPILED, ids)
+    assert compiled == scanned(content, PLAIN, ids)
+    assert compiled[1] == [([*range(30)], [8 + key] * 30) for key in ids]
 
 
 def test_a_packed_field_up_to_its_damage() -> None:

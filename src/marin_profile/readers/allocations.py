@@ -1,7 +1,7 @@
 """What allocators held, as the allocations and deallocations of a host's lines tell.
 
 Contract: one state for each line and allocator. An event without all of BYTES tells nothing. The
-line is scanned a second time for these stats, as it is for all others.
+line is scanned a second time, for the events that may tell something.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from marin_profile.base.columns import unique_pairs
 from marin_profile.events.timeline import AllocatorState, Int64s
 from marin_profile.readers.hlo import Buffer, Span, fields
+from marin_profile.readers.protobuf import BROKEN
 from marin_profile.readers.wire import scan_line_events
 from marin_profile.readers.wire_columns import MISSING
 from marin_profile.readers.xplane_planes import RawLine, RawPlane, decode_stat, first_text
@@ -32,17 +33,23 @@ def allocation_ids(buffer: Buffer, plane: RawPlane) -> frozenset[int]:
 
 
 def read_allocations(
-    buffer: Buffer, plane: RawPlane, line: RawLine, ids: frozenset[int], shift_ps: int
+    buffer: Buffer,
+    plane: RawPlane,
+    line: RawLine,
+    broke_at: int,
+    ids: frozenset[int],
+    shift_ps: int,
 ) -> list[AllocatorState]:
-    """In the order in which the line tells of them. `shift_ps` is added to every offset."""
+    """In the order in which the line tells of them, up to where it is damaged. `shift_ps` is added
+    to every offset."""
     start, op = np.empty(line.count, np.int64), np.empty(line.count, np.int32)
     stat_ids = [plane.stat_id(name) for name in (*BYTES, ORDINAL)]
     known = [slot for slot, key in enumerate(stat_ids) if key != MISSING]
-    found = np.empty((len(known), line.count + 1), np.int64)
     name_id = plane.stat_id(NAME)
-    written, _, metadata, spans, _ = scan_line_events(
+    scanned = scan_line_events(
         buffer,
-        *line.span,
+        line.span[0],
+        line.span[1] if broke_at == BROKEN else broke_at,
         shift_ps,
         np.array([stat_ids[slot] for slot in known], np.int64),
         np.array([] if name_id == MISSING else [name_id], np.int64),
@@ -50,10 +57,12 @@ def read_allocations(
         start,
         np.empty(line.count, np.int64),
         op,
-        found,
+        np.array(sorted(ids), np.int64),
     )
+    written, metadata, spans = scanned.written, scanned.metadata, scanned.spans
     sizes = np.full((len(stat_ids), written), -1, np.int64)
-    sizes[known] = np.where(found >= LARGEST, -1, found)[:, :written]
+    for slot, (rows, values) in zip(known, scanned.numbers, strict=True):
+        sizes[slot, rows] = np.where(values >= LARGEST, -1, values)
     reserved, allocated, available, peak, ordinal = sizes
     told = np.isin(metadata, [*ids])[op[:written]] & (sizes[: len(BYTES)] >= 0).all(axis=0)
     rows = np.flatnonzero(told)

@@ -4,12 +4,15 @@ Contract
 * The bytes are this process's own: a file that others cut or rewrite meanwhile is read as far as it
   goes. A memory map would kill the process then (SIGBUS).
 * What unpacks to more than `budget` bytes raises BrokenInputError.
+* A stretch that nobody reads again can be given back (`forget`): its bytes are undefined then.
 """
 
 from __future__ import annotations
 
 import io
+import mmap
 import os
+from contextlib import suppress
 from typing import BinaryIO
 
 import numpy as np
@@ -25,6 +28,8 @@ LARGEST_FILE = 1 << 31
 LARGEST_RATIO = 24
 ALWAYS_UNPACKED = 600 << 20
 _BLOCK = 1 << 20
+# A stretch of fewer bytes is not worth a call to the system.
+_FORGETTABLE = 1 << 20
 # What is read at once of a file on a disk.
 _STRETCH = 1 << 26
 
@@ -57,7 +62,7 @@ def _read(stream: BinaryIO, path: str) -> NDArray[np.uint8]:
                     "protobuf can be; name the .xplane.pb of a capture."
                 )
         return np.frombuffer(content, np.uint8)
-    whole = np.empty(size, np.uint8)
+    whole = _room(size)
     view = memoryview(whole.data)
     filled = 0
     while filled < size:
@@ -66,7 +71,27 @@ def _read(stream: BinaryIO, path: str) -> NDArray[np.uint8]:
             break
         filled += count
         advance(done=count)
-    return whole[:filled]
+    return whole[:filled] if filled < size else whole
+
+
+def _room(size: int) -> NDArray[np.uint8]:
+    """Fresh memory, in a map of its own where the system lets go of parts of one."""
+    if size < _FORGETTABLE or not hasattr(mmap, "MADV_DONTNEED"):
+        return np.empty(size, np.uint8)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8)
+
+
+def forget(content: NDArray[np.uint8], at: int, end: int) -> None:
+    """Give the memory of content[at:end] back, if it is large and `read_whole` had it from a file
+    on a disk."""
+    memory = content.base.obj if isinstance(content.base, memoryview) else None
+    if isinstance(memory, mmap.mmap) and end - at >= _FORGETTABLE:
+        first, last = -(-at // mmap.PAGESIZE), end // mmap.PAGESIZE
+        memory.madvise(mmap.MADV_DONTNEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
 
 
 def _unpacked(content: NDArray[np.uint8], path: str) -> bytearray:

@@ -8,6 +8,8 @@ Contract
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,9 +27,17 @@ from marin_profile.readers.protobuf import (
     signed_varint,
     walk_message,
 )
-from marin_profile.readers.wire_columns import LONGEST_PS, MISSING, scan_events, varints
+from marin_profile.readers.wire_columns import (
+    LONGEST_PS,
+    MISSING,
+    LineEvents,
+    Told,
+    scan_events,
+    varints,
+)
 
 Buffer = NDArray[np.uint8]
+T = TypeVar("T", bound=np.generic)
 
 # Columns of a `walk` row: number, wire type, value (varint or content offset), content length.
 FIELD, WIRE, VALUE, LENGTH = 0, 1, 2, 3
@@ -158,7 +168,8 @@ def find_slot(table, keys, first, second, third):
 
 
 # Counters of a scan, see `_scan`.
-ROW, AGGREGATED, NEGATIVE, FAR, LONG, OPS, BROKE_AT, FULL = range(8)
+ROW, AGGREGATED, NEGATIVE, FAR, LONG, OPS, TOLD, BROKE_AT, FULL = range(9)
+_ALL = np.zeros(0, np.int64)
 
 
 def scan_line_events(
@@ -172,56 +183,73 @@ def scan_line_events(
     start: Int64s,
     duration: Int64s,
     op: NDArray[np.int32],
-    numbers: Int64s,
-) -> tuple[int, dict[str, int], Int64s, Int64s, int]:
+    only: Int64s = _ALL,
+) -> LineEvents:
     """Read the events of one XLine.
 
     shift_ps: added to every offset. number_ids: stat metadata ids of EVENT_NUMBERS (MISSING where
     the plane has none). key_ids: stat ids that tell ops apart; they count only where the event
-    carries one of anchor_ids too, or anchor_ids is empty. Fills start, duration (ps), op (index of
-    the distinct (metadata id, key stats)) and numbers[slot] (MISSING where absent).
-
-    Returns (events written, events left out by reason, metadata id per distinct op, message offset
-    and end of the first event of each distinct op, offset of damage or BROKEN).
+    carries one of anchor_ids too, or anchor_ids is empty. Fills start, duration (ps) and op (index
+    of the distinct (metadata id, key stats)). only: where given, events with other metadata ids
+    may be left out.
     """
     if not is_compiled():
         return scan_events(
-            buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids, start, duration, op, numbers
+            buffer, at, end, shift_ps, number_ids, key_ids, anchor_ids, start, duration, op
         )
     capacity = 64
     table = np.full(4 * capacity, -1, np.int64)
     keys = np.zeros((capacity, 3), np.uint64)
     spans = np.zeros((capacity, 2), np.int64)
-    counts = np.zeros(8, np.int64)
+    slots = len(number_ids)
+    room = slots + 2 * len(op)
+    told_slot = np.empty(room, np.int8)
+    told_row, told_value = np.empty(room, np.int64), np.empty(room, np.int64)
+    counts = np.zeros(9, np.int64)
     counts[BROKE_AT] = BROKEN
-    numbers[:] = MISSING
     roles = _stat_roles(number_ids, key_ids, anchor_ids)
     while True:
         at = _scan(
-            buffer, at, end, shift_ps, roles, len(anchor_ids) == 0,
-            start, duration, op, numbers, table, keys, spans, counts,
+            buffer, at, end, shift_ps, roles, slots, len(anchor_ids) == 0, only,
+            start, duration, op, told_slot, told_row, told_value, table, keys, spans, counts,
         )  # fmt: skip
         if not counts[FULL]:
             break
         counts[FULL] = 0
+        if counts[TOLD] + slots > len(told_slot):
+            told_slot = _doubled(told_slot)
+            told_row, told_value = _doubled(told_row), _doubled(told_value)
+            continue
         capacity *= 2
-        keys = np.concatenate((keys, np.zeros_like(keys)))
-        spans = np.concatenate((spans, np.zeros_like(spans)))
+        keys, spans = _doubled(keys), _doubled(spans)
         table = np.full(4 * capacity, -1, np.int64)
         _fill(table, keys, counts[OPS])
-    found = counts[OPS]
-    return (
-        int(counts[ROW]),
-        {
+    found, told = counts[OPS], counts[TOLD]
+    return LineEvents(
+        written=int(counts[ROW]),
+        left_out={
             "aggregated_event": int(counts[AGGREGATED]),
             "negative_duration": int(counts[NEGATIVE]),
             "bad_timestamp": int(counts[FAR]),
             "bad_duration": int(counts[LONG]),
         },
-        keys[:found, 0].astype(np.int64),
-        spans[:found],
-        int(counts[BROKE_AT]),
+        numbers=_by_slot(slots, told_slot[:told], told_row[:told], told_value[:told]),
+        metadata=keys[:found, 0].astype(np.int64),
+        spans=spans[:found],
+        broke_at=int(counts[BROKE_AT]),
     )
+
+
+def _doubled(column: NDArray[T]) -> NDArray[T]:
+    return np.concatenate((column, np.empty_like(column)))
+
+
+def _by_slot(count: int, slot: NDArray[np.int8], row: Int64s, value: Int64s) -> list[Told]:
+    numbers = []
+    for one in range(count):
+        own = np.flatnonzero((slot == one) & (value != MISSING))
+        numbers.append((row[own], value[own]))
+    return numbers
 
 
 # Columns of the table of stats: their id, their slot among the numbers (or -1), a key, an anchor.
@@ -255,12 +283,24 @@ def _fill(table, keys, count):
 
 
 @jit_no_alloc
+def _is_of_another(buffer, at, end, wanted):
+    """Whether an event says first that it has metadata other than `wanted`."""
+    number, wire, value, _, behind = field(buffer, at, end)
+    if behind < 0 or number != 1 or wire != WIRE_VARINT:
+        return False
+    for one in wanted:  # noqa: SIM110
+        if value == one:
+            return False
+    return True
+
+
+@jit_no_alloc
 def _scan(
-    buffer, at, end, shift_ps, roles, all_anchored,
-    start, duration, op, numbers, table, keys, spans, counts,
+    buffer, at, end, shift_ps, roles, slots, all_anchored, only,
+    start, duration, op, told_slot, told_row, told_value, table, keys, spans, counts,
 ):  # fmt: skip
-    """`scan_line_events` until the end, damage, or a new op without room (FULL); returns where."""
-    slots = len(numbers)
+    """`scan_line_events` until the end, damage, or an event without room (FULL); returns where.
+    The numbers are told one by one: whose slot, row and value."""
     mask = len(roles) - 1
     while at < end:
         number, wire, value, length, behind = field(buffer, at, end)
@@ -270,9 +310,16 @@ def _scan(
         if number != 4 or wire != WIRE_BYTES:
             at = behind
             continue
-        row = counts[ROW]
         inner = value
         stop = value + length
+        if len(only) and _is_of_another(buffer, inner, stop, only):
+            at = behind
+            continue
+        row = counts[ROW]
+        first_told = told = counts[TOLD]
+        if told + slots > len(told_slot):
+            counts[FULL] = 1
+            return at
         metadata = np.int64(0)
         offset = np.int64(0)
         length_ps = np.int64(0)
@@ -317,8 +364,16 @@ def _scan(
                 while roles[place, 0] != stat and roles[place, 0] != _NO_STAT:
                     place = (place + 1) & mask
                 if roles[place, 0] == stat:
-                    if roles[place, 1] >= 0:
-                        numbers[roles[place, 1], row] = stat_value
+                    slot = roles[place, 1]
+                    if slot >= 0:
+                        # The last stat of an id counts.
+                        entry = first_told
+                        while entry < told and told_slot[entry] != slot:
+                            entry += 1
+                        told_slot[entry] = slot
+                        told_row[entry] = row
+                        told_value[entry] = stat_value
+                        told = max(told, entry + 1)
                     if roles[place, 3]:
                         anchored = True
                     if roles[place, 2]:
@@ -338,8 +393,6 @@ def _scan(
             reason = LONG
         if reason != ROW:
             counts[reason] += 1
-            for slot in range(slots):
-                numbers[slot, row] = MISSING
         else:
             if not anchored:
                 first = np.uint64(0)
@@ -362,5 +415,6 @@ def _scan(
             duration[row] = length_ps
             op[row] = index
             counts[ROW] += 1
+            counts[TOLD] = told
         at = behind
     return at

@@ -25,6 +25,7 @@ from marin_profile.readers.protobuf import (
 )
 
 Buffer = NDArray[np.uint8]
+Told = tuple[Int64s, Int64s]
 Bools = NDArray[np.bool_]
 
 MISSING = np.int64(np.iinfo(np.int64).min)
@@ -50,6 +51,21 @@ class Fields:
     value: Int64s
     length: Int64s
     broke_at: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class LineEvents:
+    """What a scan says of a line beside its columns: how many events it wrote, and left out by
+    reason; by slot of number_ids the rows that have the number, ascending, and their values; the
+    metadata id of each distinct op, and the span of its first event; where the line is damaged, or
+    BROKEN."""
+
+    written: int
+    left_out: dict[str, int]
+    numbers: list[Told]
+    metadata: Int64s
+    spans: Int64s
+    broke_at: int
 
 
 def fields_of(buffer: Buffer, starts: Int64s, ends: Int64s) -> Fields:
@@ -122,8 +138,7 @@ def scan_events(
     start: Int64s,
     duration: Int64s,
     op: NDArray[np.int32],
-    numbers: Int64s,
-) -> tuple[int, dict[str, int], Int64s, Int64s, int]:
+) -> LineEvents:
     """`wire.scan_line_events`."""
     rows, broke_at = walk_message(buffer.data, at, end)
     spans = np.array(
@@ -168,12 +183,13 @@ def scan_events(
     rows_kept = np.flatnonzero(kept)
     written = len(rows_kept)
     start[:written], duration[:written] = begin[rows_kept], length[rows_kept]
-    numbers[:] = MISSING
-    for stat, slot in {stat: slot for slot, stat in enumerate(number_ids.tolist())}.items():
+    numbers = []
+    for stat in number_ids.tolist():
         own = stats.id == stat
         column = np.full(len(spans), MISSING, np.int64)
         column[stats.event[own]] = stats.value[own]
-        numbers[slot, :written] = column[rows_kept]
+        told = np.flatnonzero(column[rows_kept] != MISSING)
+        numbers.append((told, column[rows_kept[told]]))
     first, second = stats.keys(buffer, key_ids, anchor_ids, len(spans))
     places: dict[tuple[int, int, int], int] = {}
     identities = zip(
@@ -184,7 +200,7 @@ def scan_events(
     )
     op[:written] = [places.setdefault(identity, len(places)) for identity in identities]
     firsts = rows_kept[np.unique(op[:written], return_index=True)[1]]
-    return written, left_out, metadata[firsts], spans[firsts], broke_at
+    return LineEvents(written, left_out, numbers, metadata[firsts], spans[firsts], broke_at)
 
 
 def _last(fields: Fields, chosen: Bools, size: int) -> Int64s:

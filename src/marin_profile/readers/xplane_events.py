@@ -16,7 +16,6 @@ from marin_profile.events.timeline import (
     AllocatorState,
     Flow,
     HloInstruction,
-    Int32s,
     Int64s,
     Line,
     Op,
@@ -25,12 +24,13 @@ from marin_profile.events.timeline import (
     Timeline,
 )
 from marin_profile.readers.allocations import allocation_ids, read_allocations
-from marin_profile.readers.hlo import Buffer, Span
+from marin_profile.readers.hlo import Buffer
 from marin_profile.readers.line_clocks import EARLIEST_EPOCH_NS, line_starts
 from marin_profile.readers.op_stats import EVENT_NUMBERS, FLOW_NUMBERS, OP_ANCHORS, OP_STATS
 from marin_profile.readers.protobuf import BROKEN
+from marin_profile.readers.whole_file import forget
 from marin_profile.readers.wire import scan_line_events
-from marin_profile.readers.wire_columns import MISSING
+from marin_profile.readers.wire_columns import MISSING, LineEvents
 from marin_profile.readers.xplane_ops import OpDecoder
 from marin_profile.readers.xplane_planes import RawLine, RawPlane
 
@@ -59,59 +59,6 @@ class _StatIds:
             anchors = _known_ids(plane, OP_ANCHORS)
             keys = keys if len(anchors) else anchors
         return _StatIds(slots, np.array([numbers[slot] for slot in slots], np.int64), keys, anchors)
-
-
-@dataclass(frozen=True)
-class _ScannedLine:
-    """The events of one line: columns, sparse numbers by slot (rows count from the line's first
-    event), and for each distinct op its metadata id and its first event."""
-
-    start: Int64s
-    duration: Int64s
-    op: Int32s
-    numbers: dict[int, tuple[Int64s, Int64s]]
-    metadata: list[int]
-    first_events: list[Span]
-    dropped: dict[str, int]
-    broke_at: int
-
-
-def _scan(buffer: Buffer, line: RawLine, ids: _StatIds, shift_ps: int) -> _ScannedLine:
-    count = line.count
-    start, duration = np.empty(count, np.int64), np.empty(count, np.int64)
-    op = np.empty(count, np.int32)
-    numbers = np.empty((len(ids.slots), count + 1), np.int64)
-    written, dropped, metadata, spans, broke_at = scan_line_events(
-        buffer,
-        line.span[0],
-        line.span[1],
-        shift_ps,
-        ids.numbers,
-        ids.keys,
-        ids.anchors,
-        start,
-        duration,
-        op,
-        numbers,
-    )
-    sparse = {}
-    for slot, values in zip(ids.slots, numbers[:, :written], strict=True):
-        present = values != MISSING
-        if NUMBERS[slot] == "device_duration_ps":
-            present &= values >= 0
-        rows = np.flatnonzero(present)
-        if len(rows):
-            sparse[slot] = rows, values[rows]
-    return _ScannedLine(
-        start=start[:written],
-        duration=duration[:written],
-        op=op[:written],
-        numbers=sparse,
-        metadata=metadata.tolist(),
-        first_events=[(at, end) for at, end in spans.tolist()],
-        dropped={**dropped, "damaged_event": count - written - sum(dropped.values())},
-        broke_at=int(broke_at),
-    )
 
 
 class EventColumns:
@@ -155,12 +102,13 @@ class EventColumns:
                     columns.lines.append(Line(index, line.id, line.name, columns.filled, 0))
                     continue
                 shift_ps = (start_ns - columns.base_ns) * PS_PER_NS
-                scanned = _scan(buffer, line, ids, shift_ps)
-                columns._add(index, line, describe, scanned)
-                if not allocating.isdisjoint(scanned.metadata):
+                scanned = columns._scan(buffer, line, ids, shift_ps)
+                columns._add(index, line, ids, describe, scanned)
+                if not allocating.isdisjoint(scanned.metadata.tolist()):
                     columns.allocations += read_allocations(
-                        buffer, plane, line, allocating, shift_ps
+                        buffer, plane, line, scanned.broke_at, allocating, shift_ps
                     )
+                forget(buffer, *line.span)
             columns.nameless_stats += describe.nameless_stats
         columns._note_nameless()
         return columns
@@ -198,9 +146,27 @@ class EventColumns:
             f"({names}): only the first of each name is read; files may have been joined."
         )
 
-    def _add(self, plane: int, line: RawLine, describe: OpDecoder, scanned: _ScannedLine) -> None:
-        first, last = self.filled, self.filled + len(scanned.start)
-        for reason, count in scanned.dropped.items():
+    def _scan(self, buffer: Buffer, line: RawLine, ids: _StatIds, shift_ps: int) -> LineEvents:
+        """The line's events, into the columns behind those that are filled."""
+        rows = slice(self.filled, self.filled + line.count)
+        return scan_line_events(
+            buffer,
+            *line.span,
+            shift_ps,
+            ids.numbers,
+            ids.keys,
+            ids.anchors,
+            self.start[rows],
+            self.duration[rows],
+            self.op[rows],
+        )
+
+    def _add(
+        self, plane: int, line: RawLine, ids: _StatIds, describe: OpDecoder, scanned: LineEvents
+    ) -> None:
+        first, last = self.filled, self.filled + scanned.written
+        damaged = line.count - scanned.written - sum(scanned.left_out.values())
+        for reason, count in {**scanned.left_out, "damaged_event": damaged}.items():
             if count:
                 self.dropped[reason] = self.dropped.get(reason, 0) + count
         if scanned.broke_at != BROKEN:
@@ -208,26 +174,27 @@ class EventColumns:
                 f"Line {line.name!r} is damaged at byte {scanned.broke_at:,}: later events "
                 "are lost."
             )
+        metadata = scanned.metadata.tolist()
         to_global = [
-            self.ops.setdefault(describe(metadata, event), len(self.ops))
-            for metadata, event in zip(scanned.metadata, scanned.first_events, strict=True)
+            self.ops.setdefault(describe(one, (at, end)), len(self.ops))
+            for one, (at, end) in zip(metadata, scanned.spans.tolist(), strict=True)
         ]
-        self._count_nameless(scanned, describe)
-        self.start[first:last] = scanned.start
-        self.duration[first:last] = scanned.duration
-        self.op[first:last] = np.array(to_global, np.int32)[scanned.op]
+        op = self.op[first:last]
+        known = [describe.knows(one) for one in metadata]
+        if not all(known):
+            self.nameless += int((~np.array(known))[op].sum())
+        op[:] = np.array(to_global, np.int32)[op]
         self.line[first:last] = len(self.lines)
-        for slot, (rows, values) in scanned.numbers.items():
-            self.sparse_rows[slot].append(rows + first)
-            self.sparse_values[slot].append(values)
+        for slot, (rows, values) in zip(ids.slots, scanned.numbers, strict=True):
+            if NUMBERS[slot] == "device_duration_ps" and len(values) and values.min() < 0:
+                sound = values >= 0
+                rows, values = rows[sound], values[sound]
+            if len(rows):
+                self.sparse_rows[slot].append(rows + first)
+                self.sparse_values[slot].append(values)
         self.filled = last
         advance(events=last - first)
         self.lines.append(Line(plane, line.id, line.name, first, last - first))
-
-    def _count_nameless(self, scanned: _ScannedLine, describe: OpDecoder) -> None:
-        known = [describe.knows(metadata) for metadata in scanned.metadata]
-        if not all(known):
-            self.nameless += int((~np.array(known))[scanned.op].sum())
 
     def _note_nameless(self) -> None:
         if self.nameless:
@@ -248,11 +215,9 @@ class EventColumns:
         return self.nameless > MOST_NAMELESS * self.filled
 
     def _sparse(self, slot: int) -> Sparse:
-        if not self.sparse_rows[slot]:
-            return Sparse.empty()
-        return Sparse(
-            np.concatenate(self.sparse_rows[slot]), np.concatenate(self.sparse_values[slot])
-        )
+        """Made once: the pieces are large and not kept."""
+        rows, values = self.sparse_rows[slot], self.sparse_values[slot]
+        return Sparse(_joined(rows), _joined(values)) if rows else Sparse.empty()
 
     def _origin(self, first_ps: int, window: tuple[int, int] | None) -> tuple[int, int] | None:
         """When the first event began. Lines count from the profile's start, some from 1970."""
@@ -322,6 +287,13 @@ class EventColumns:
             truncated=truncated,
             ends_early=ends_early,
         )
+
+
+def _joined(pieces: list[Int64s]) -> Int64s:
+    """The pieces, which go."""
+    joined = np.concatenate(pieces)
+    pieces.clear()
+    return joined
 
 
 def _flow(types: Sparse, ids: Sparse) -> Flow:
