@@ -90,7 +90,7 @@ wheel: $(DEV_READY)
 		--question "what are the top 3 ops?" | head -3
 
 bench: $(DEV_READY)
-	$(BIN)/python scripts/bench.py summarize
+	$(BIN)/python scripts/bench.py ratios
 
 clean:
 	rm -rf demo_out fuzz_out build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

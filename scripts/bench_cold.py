@@ -13,20 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-
-@dataclass(frozen=True)
-class Run:
-    wall: float
-    cpu: float
-    megabytes: float
+import bench_inputs
+from bench_run import Run, fastest, run, summarize, table
 
 
 @dataclass(frozen=True)
@@ -40,14 +33,17 @@ class Row:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--events", type=int, default=3_000_000)
+    parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--beside", type=Path, metavar="SRC")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
     parser.add_argument("--json", type=Path, metavar="FILE")
+    bench_inputs.add_arguments(parser)
 
 
-def bench_cold(options: argparse.Namespace, cases: Sequence[tuple[str, Path]]) -> None:
+def bench_cold(options: argparse.Namespace) -> None:
     rows = []
-    for title, path in cases:
+    for title, path in bench_inputs.cases(options.events, options.cache):
         ours, others = [], []
         for _ in range(options.repeat):
             ours.append(_round(path, None))
@@ -55,18 +51,18 @@ def bench_cold(options: argparse.Namespace, cases: Sequence[tuple[str, Path]]) -
                 others.append(_round(path, options.beside))
         row = Row(
             title,
-            _fastest([first for first, _, _ in ours]),
-            _fastest([following for _, following, _ in ours]),
+            fastest([first for first, _, _ in ours]),
+            fastest([following for _, following, _ in ours]),
             ours[0][2],
-            _fastest([first for first, _, _ in others]) if others else None,
-            _fastest([following for _, following, _ in others]) if others else None,
+            fastest([first for first, _, _ in others]) if others else None,
+            fastest([following for _, following, _ in others]) if others else None,
         )
         rows.append(row)
         print(f"{title}: {_figures(row.first)} first, {_figures(row.following)} next", flush=True)
-    table = _table(rows)
-    print(f"\n{table}", end="")
+    text = _table(rows)
+    print(f"\n{text}", end="")
     if options.markdown:
-        options.markdown.write_text(table)
+        options.markdown.write_text(text)
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
@@ -77,25 +73,20 @@ def _figures(run: Run) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     head = ["capture", "first: s", "CPU s", "MB", "compiled", "next: s", "CPU s", "MB"]
-    beside = any(row.first_beside for row in rows)
-    if beside:
+    if any(row.first_beside for row in rows):
         head += ["first, ratio", "next, ratio"]
-    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
+    lines = []
     for row in rows:
         cells = [row.case, *_cells(row.first), str(row.compiled), *_cells(row.following)]
         if row.first_beside and row.following_beside:
             cells.append(f"{row.first_beside.cpu / row.first.cpu:.1f}")
             cells.append(f"{row.following_beside.cpu / row.following.cpu:.1f}")
         lines.append(cells)
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return table(head, lines)
 
 
 def _cells(run: Run) -> list[str]:
     return [f"{run.wall:.2f}", f"{run.cpu:.2f}", f"{run.megabytes:.0f}"]
-
-
-def _fastest(runs: Sequence[Run]) -> Run:
-    return min(runs, key=lambda run: run.cpu)
 
 
 def _round(path: Path, source: Path | None) -> tuple[Run, Run, int]:
@@ -108,24 +99,7 @@ def _round(path: Path, source: Path | None) -> tuple[Run, Run, int]:
         }
         if source:
             environment["PYTHONPATH"] = str(source)
-        first = _run(path, folder, environment)
+        command = summarize(path, Path(folder, "summary.json"))
+        first = run(command, environment)
         loops = len([*compiled.rglob("*.nbi")])
-        return first, _run(path, folder, environment), loops
-
-
-def _run(path: Path, folder: str, environment: dict[str, str]) -> Run:
-    flag = "--xplane-file" if path.suffix == ".pb" else "--trace-file"
-    command = [sys.executable, "-m", "marin_profile", "summarize", flag, str(path)]
-    command += ["--output", str(Path(folder, "summary.json"))]
-    started = time.perf_counter()
-    child = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    assert child.stderr is not None
-    errors = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    wall = time.perf_counter() - started
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{errors.decode(errors='replace')}")
-    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+        return first, run(command, environment), loops

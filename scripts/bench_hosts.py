@@ -18,12 +18,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+import bench_inputs
 
 SAMPLE_EVERY = 0.1  # seconds
 SUMMARIZE = ("-m", "marin_profile", "summarize", "--no-cache", "--profile-dir")
@@ -41,13 +42,13 @@ class Measured:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hosts", type=int, nargs="+", default=[8, 16, 32, 64])
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument(
-        "--cache", type=Path, default=Path(tempfile.gettempdir()) / "marin-profile-bench"
-    )
+    bench_inputs.add_arguments(parser)
 
 
-def bench_hosts(options: argparse.Namespace, one_host: bytes) -> None:
-    """`one_host`: an XSpace with as many events as asked for."""
+def bench_hosts(options: argparse.Namespace) -> None:
+    one_host = bench_inputs.repeated(
+        bench_inputs.XPLANE, options.events, options.cache
+    ).read_bytes()
     crews = {"1 job": ("--jobs", "1"), "2 jobs": ("--jobs", "2")}
     if find_spec("distributed") is not None:
         crews["dask 2"] = ("--jobs", "2", "--scheduler", "local")
@@ -87,9 +88,7 @@ def _write(root: Path, hosts: int, one_host: bytes) -> Path:
 def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hosts", type=int, default=1024)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument(
-        "--cache", type=Path, default=Path(tempfile.gettempdir()) / "marin-profile-bench"
-    )
+    bench_inputs.add_arguments(parser)
 
 
 def bench_pod(options: argparse.Namespace) -> None:

@@ -30,7 +30,10 @@ def test_both_forms_give_the_same_summary(traces: Path, name: str) -> None:
     assert plain.model_dump_json() == compiled.model_dump_json()
 
 
-def test_a_small_capture_needs_no_numba(traces: Path, tmp_path: Path) -> None:
+def test_a_small_capture_needs_no_numba(
+    traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MARIN_PROFILE_LOOPS", raising=False)
     command = ["summarize", "--xplane-file", str(traces / XPLANES[0])]
     command += ["--output", str(tmp_path / "summary.json")]
     code = (
