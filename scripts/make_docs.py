@@ -87,7 +87,7 @@ EXIT_CODES = (
     (
         1,
         "the verdict is fail or inconclusive; a history got slower; `doctor` found something bad; "
-        "`fleet` or `finish` left something out",
+        "`fleet` or `finish` left something out; `bisect` found no commit",
     ),
     (2, "usage, or an unknown question"),
     (3, "not found"),

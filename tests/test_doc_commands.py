@@ -1,7 +1,8 @@
 """Every command line of README, docs and --help runs, on small captures by the names that they use.
 
-What needs a bucket, W&B, or a client at the other end of stdin is only held against the command
-line (`test_docs`). A question must fit a query, though a small capture need not hold the answer.
+What needs a bucket, W&B, a training, or a client at the other end of stdin is only held against the
+command line (`test_docs`). A question must fit a query, though a small capture need not hold the
+answer.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from builders_capture import leave_capture
+from builders_repository import git, toy_repository
 from builders_verdict import capture, noisy
 from doc_pages import DOCS, PAGES, blocks, command_lines, examples, name_of, parse, words
 from marin_profile.cli import VERBS, progress, run
@@ -33,7 +35,8 @@ SUMMARIES = (
     *(f"{x}{n}" for x in "abr" for n in "123"),
 )
 ELSEWHERE = re.compile(
-    r"marin-profile trace |(?:gs|s3|tcp)://|https?://|entity|publish (?!.*--dry-run)|\bmcp\b|\$"
+    r"marin-profile trace |(?:gs|s3|tcp)://|https?://|entity|(?:bisect|publish) (?!.*--dry-run)"
+    r"|\bmcp\b|\$"
 )
 # A verdict on small captures may be any; so may what `doctor` finds, and what they hold.
 MAY_EXIT = {"track": (0, 1), "bundle": (0, 1), "doctor": (0, 1), "query": (0, 5)}
@@ -43,6 +46,8 @@ MAY_EXIT = {"track": (0, 1), "bundle": (0, 1), "doctor": (0, 1), "query": (0, 5)
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds what the pages name."""
     root = tmp_path_factory.mktemp("sandbox")
+    toy_repository(root, [10_000] * 9)
+    git(root, "tag", "v1.2", "main~8")
     for number, name in enumerate((*FOLDERS, *OF_SIDES)):
         folder = leave_capture(root / name, step_us=80 + number % 10)
         record = CaptureRecord(

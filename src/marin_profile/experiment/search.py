@@ -140,12 +140,14 @@ def _between(
     for one in posterior[1:]:
         share.append(share[-1] + one / slower)
     best = (can_be_taken[0], can_be_taken[-1])
-    for at, low in enumerate(can_be_taken):
-        for high in can_be_taken[at + 1 :]:
-            if share[high] - share[low] >= confidence:
-                if high - low < best[1] - best[0]:
-                    best = (low, high)
-                break
+    at = 0
+    for low in can_be_taken:
+        while at < len(can_be_taken) and share[can_be_taken[at]] - share[low] < confidence:
+            at += 1
+        if at == len(can_be_taken):
+            break
+        if can_be_taken[at] - low < best[1] - best[0]:
+            best = (low, can_be_taken[at])
     return best
 
 

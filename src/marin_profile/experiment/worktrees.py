@@ -10,21 +10,16 @@ Contract
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from marin_profile.base.errors import NotFoundError, UsageError
-from marin_profile.base.text import visible
+from marin_profile.experiment.git import git
 
 HEAD = "HEAD"
-# Where git runs in a hook it is told of another repository.
-_OF_OTHERS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
-_LONGEST_WORDS = 300
 
 
 @dataclass(frozen=True)
@@ -37,17 +32,17 @@ class Repository:
     @staticmethod
     def around(folder: Path) -> Repository:
         """Raises UsageError where there is none."""
-        top = Path(_git(folder, "rev-parse", "--show-toplevel").removesuffix("\n"))
+        top = Path(git(folder, "rev-parse", "--show-toplevel").removesuffix("\n"))
         return Repository(top, folder.resolve().relative_to(top.resolve()))
 
     def commit(self, name: str) -> str:
         """The hash of a commit by any name that git knows. Raises UsageError."""
         word = f"{name}^{{commit}}"
-        return _git(self.top, "rev-parse", "--verify", "--end-of-options", word).strip()
+        return git(self.top, "rev-parse", "--verify", "--end-of-options", word).strip()
 
     def changed_files(self) -> list[str]:
         """What git tracks and the checkout has otherwise than its head."""
-        found = _git(self.top, "status", "--porcelain", "--untracked-files=no", "-z")
+        found = git(self.top, "status", "--porcelain", "--untracked-files=no", "-z")
         return [entry[3:] for entry in found.split("\0") if entry[2:3] == " "]
 
 
@@ -64,11 +59,11 @@ class Worktrees:
         path = self._below / name
         self._remove(path)
         top = self._repository.top
-        _git(top, "worktree", "add", "--detach", "--force", "--quiet", str(path), commit)
+        git(top, "worktree", "add", "--detach", "--force", "--quiet", str(path), commit)
         if patch is not None:
             if not patch.is_file():
                 raise NotFoundError(f"There is no patch {patch}; name a file of `git diff`.")
-            _git(path, "apply", "--index", "--whitespace=nowarn", str(patch.absolute()))
+            git(path, "apply", "--index", "--whitespace=nowarn", str(patch.absolute()))
         inside = path / self._repository.inside
         if not inside.is_dir():
             raise UsageError(f"{commit[:12]} has no folder {self._repository.inside}.")
@@ -83,7 +78,7 @@ class Worktrees:
         """It may be half there, or known to git alone, or to nobody."""
         for _ in range(2):
             with suppress(UsageError):
-                _git(self._repository.top, "worktree", "remove", "--force", "--force", str(path))
+                git(self._repository.top, "worktree", "remove", "--force", "--force", str(path))
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -96,21 +91,3 @@ def worktrees(repository: Repository, below: Path) -> Iterator[Worktrees]:
         yield made
     finally:
         made.remove_all()
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_OTHERS}
-    try:
-        done = subprocess.run(
-            ["git", "-c", f"core.hooksPath={os.devnull}", "-C", str(folder), *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=environment | {"LC_ALL": "C"},
-            check=False,
-        )
-    except OSError as error:
-        raise UsageError(f"git cannot be run: {error.strerror or error}; install it.") from error
-    if done.returncode != 0:
-        words = visible(" ".join(done.stderr.decode(errors="replace").split()), _LONGEST_WORDS)
-        raise UsageError(f"git {arguments[0]} in {folder} failed: {words.rstrip('.')}.")
-    return done.stdout.decode(errors="surrogateescape")

@@ -1,0 +1,190 @@
+"""One commit, checked out, built and run -> what became of it.
+
+Contract
+* There is one worktree, always at the same path: commands that install into an environment that
+  all commits share are run again whenever another commit's ran since.
+* Neither a try's texts nor its log hold the value of a variable that was given for the commands, if
+  it has four characters or more: shorter ones stand in many words.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from marin_profile.base.errors import ProfileError
+from marin_profile.base.text import visible
+from marin_profile.experiment.bisection import Outcome, Try
+from marin_profile.experiment.commits import Commit
+from marin_profile.experiment.git import git
+from marin_profile.experiment.lock import Lock
+from marin_profile.experiment.measured import StepTimes, step_times_below
+from marin_profile.experiment.process import Command, Ended, run
+from marin_profile.experiment.worktrees import Repository, Worktrees
+from marin_profile.inputs import NO_HOOKS, Hooks
+
+OUT, WORKTREE = "{out}", "{worktree}"
+OUT_VARIABLE, WORKTREE_VARIABLE = "MARIN_PROFILE_OUT", "MARIN_PROFILE_WORKTREE"
+MASK = "***"
+TREE, CAPTURES, LOGS = "tree", "captures", "logs"
+_LONGEST_LINE = 160
+_TAIL = 1 << 14
+_LEAST_MASKED = 4
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Lists of arguments, which no shell reads; in them and in the environment's values {out} and
+    {worktree} stand for paths. `build` is empty where nothing is built. `leaves`: the folder of the
+    checkout in which a run leaves its capture, None: below {out}. Timeouts are seconds of one build
+    and one run."""
+
+    run: tuple[str, ...]
+    build: tuple[str, ...] = ()
+    environment: Mapping[str, str] | None = None
+    leaves: str | None = None
+    build_timeout: float | None = None
+    run_timeout: float | None = None
+    warmup_steps: int = 1
+
+
+class Trier:
+    """Tries commits one after the other below the folder of a lock."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        commands: Commands,
+        worktrees: Worktrees,
+        lock: Lock,
+        hooks: Hooks = NO_HOOKS,
+    ) -> None:
+        self._repository = repository
+        self._commands = commands
+        self._worktrees = worktrees
+        self._lock = lock
+        self._hooks = hooks
+        self._built: tuple[str, Path] | None = None
+
+    def take(self, commit: Commit, number: int) -> Try:
+        """The number, from 1, names the capture's folder and the log."""
+        began = time.monotonic()
+        name = f"{number:03d}-{commit.short}"
+        out = self._lock.folder / CAPTURES / name
+        log = Path(LOGS) / f"{name}.log"
+        for left in (out, self._lock.folder / log):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+        out.mkdir(parents=True)
+
+        def ended(outcome: Outcome, why: str | None = None, found: StepTimes | None = None) -> Try:
+            return Try(
+                commit=commit.sha,
+                outcome=outcome,
+                seconds=round(time.monotonic() - began, 3),
+                log=str(log),
+                length=found.length if found else None,
+                typical=found.typical if found else None,
+                mean=found.mean if found else None,
+                steps=found.steps if found else None,
+                capture=f"{CAPTURES}/{name}" if found else None,
+                why=why,
+            )
+
+        tree, problem = self._built_tree(commit, out, log)
+        if tree is None:
+            return ended("build_failed", problem)
+        done = self._run(self._commands.run, tree, out, log, self._commands.run_timeout)
+        self._collect(tree, out)
+        if not done.succeeded:
+            why = self._why("the run", done, self._commands.run_timeout, log)
+            return ended("run_failed", why)
+        try:
+            found = step_times_below(
+                out, warmup_steps=self._commands.warmup_steps, hooks=self._hooks
+            )
+        except ProfileError as error:
+            return ended("run_failed", f"the run left no step time: {self._masked(str(error))}")
+        return ended("measured", found=found)
+
+    def _built_tree(self, commit: Commit, out: Path, log: Path) -> tuple[Path | None, str | None]:
+        """The commit's folder, or why there is none."""
+        if self._built is not None and self._built[0] == commit.sha:
+            return self._built[1], None
+        self._built = None
+        inside = self._repository.inside
+        if inside.parts and not _has_folder(self._repository, commit.sha, inside):
+            return None, f"it has no folder {inside}"
+        tree = self._worktrees.add(TREE, commit.sha)
+        if self._commands.build:
+            timeout = self._commands.build_timeout
+            done = self._run(self._commands.build, tree, out, log, timeout)
+            if not done.succeeded:
+                return None, self._why("the build", done, timeout, log)
+        self._built = commit.sha, tree
+        return tree, None
+
+    def _run(
+        self, words: tuple[str, ...], tree: Path, out: Path, log: Path, timeout: float | None
+    ) -> Ended:
+        places = {OUT: str(out), WORKTREE: str(tree)}
+        given = self._commands.environment or {}
+        variables = {name: _filled(value, places) for name, value in given.items()}
+        path = self._lock.folder / log
+        done = run(
+            Command(
+                arguments=tuple(_filled(word, places) for word in words),
+                folder=tree,
+                log=path,
+                environment={**variables, OUT_VARIABLE: str(out), WORKTREE_VARIABLE: str(tree)},
+                timeout=timeout,
+            ),
+            self._lock,
+        )
+        if path.exists():
+            path.write_bytes(self._without_values(path.read_bytes()))
+        return done
+
+    def _collect(self, tree: Path, out: Path) -> None:
+        """What the run left in its checkout; the next run of it finds nothing there."""
+        left = None if self._commands.leaves is None else tree / self._commands.leaves
+        if left is not None and left.is_dir():
+            shutil.move(left, out / left.name)
+
+    def _why(self, what: str, done: Ended, timeout: float | None, log: Path) -> str:
+        last = self._masked(_last_line(self._lock.folder / log))
+        said = f" ({visible(last, _LONGEST_LINE)})" if last and not done.problem else ""
+        return f"{what} {self._masked(done.why_not(timeout))}{said}"
+
+    def _masked(self, text: str) -> str:
+        return self._without_values(text.encode()).decode(errors="replace")
+
+    def _without_values(self, content: bytes) -> bytes:
+        """The longest goes first: one may hold another one."""
+        for value in sorted((self._commands.environment or {}).values(), key=len, reverse=True):
+            if len(value) >= _LEAST_MASKED:
+                content = content.replace(value.encode(), MASK.encode())
+        return content
+
+
+def _has_folder(repository: Repository, sha: str, inside: Path) -> bool:
+    return bool(git(repository.top, "ls-tree", "-d", "-z", sha, "--", f"{inside}"))
+
+
+def _filled(word: str, places: Mapping[str, str]) -> str:
+    """What is put in is not looked through again."""
+    pattern = "|".join(map(re.escape, places))
+    return re.sub(pattern, lambda found: places[found[0]], word)
+
+
+def _last_line(log: Path) -> str:
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, log.stat().st_size - _TAIL))
+            lines = stream.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
