@@ -8,6 +8,7 @@ of several captures a side they are the mean over captures, each counting alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from marin_profile.base.errors import UsageError
 from marin_profile.comparison.account import SideAccount, side_accounts
@@ -36,6 +37,11 @@ from marin_profile.comparison.model import (
 from marin_profile.facts.step_time import kept_steps, step_length
 from marin_profile.schema import ProfileSummary
 
+if TYPE_CHECKING:
+    from marin_profile.pipeline.programs import CapturedPrograms
+
+    Programs = tuple[Sequence[CapturedPrograms], Sequence[CapturedPrograms]]
+
 
 def compare(
     before: ProfileSummary | Sequence[ProfileSummary],
@@ -43,10 +49,12 @@ def compare(
     *,
     top_k: int = 10,
     paired: bool = False,
+    programs: Programs | None = None,
 ) -> Comparison:
     """What changed from `before` to `after`, each one summary or several repeats; lists of ops,
     regions, families and gaps hold `top_k` rows at most. `paired`: the captures belong together one
-    by one, in this order.
+    by one, in this order. `programs`: those of the captures, before and after, in their order; with
+    them it is said what XLA did differently.
 
     Raises UsageError without a summary on each side or for pairs of unequal counts,
     BrokenInputError where a summary contradicts itself.
@@ -71,6 +79,11 @@ def compare(
     if isinstance(accounts, str):
         return found.model_copy(update={"cannot_attribute": accounts})
     sides = Sides(*accounts, paired=paired)
+    hlo = None
+    if programs is not None:
+        from marin_profile.comparison.hlo import hlo_changes
+
+        hlo = hlo_changes(sides, compared.basis, *programs, top_k)
     regions, gaps = inclusive_region_changes(sides), gap_changes(*accounts)
     return found.model_copy(
         update={
@@ -84,6 +97,7 @@ def compare(
             "memory": memory_change(one[0], two[0], top_k, sides.renames),
             "gaps": gaps[:top_k],
             "total_gaps": len(gaps),
+            "hlo": hlo,
         }
     )
 

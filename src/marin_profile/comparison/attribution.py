@@ -366,7 +366,7 @@ def _ops(sides: Sides, top_k: int) -> OpSplit:
     return OpSplit(
         **_cut(rows, top_k),
         gross=gross_change(gross, of_ops),
-        rest=_sum(REST_ROW, rest, sides.delta),
+        rest=sum_of_rows(REST_ROW, rest, sides.delta),
         matches=dict(sorted(Counter(row.match for row in rows).items())),
     )
 
@@ -443,7 +443,7 @@ def _cut(rows: Sequence[R], top_k: int) -> dict[str, Any]:
             row.name,
         ),
     )
-    others = _sum(OTHERS_ROW, ordered[top_k:], None) if len(ordered) > top_k else None
+    others = sum_of_rows(OTHERS_ROW, ordered[top_k:], None) if len(ordered) > top_k else None
     return {
         "rows": ordered[:top_k],
         "others": others,
@@ -455,12 +455,12 @@ def _cut(rows: Sequence[R], top_k: int) -> dict[str, Any]:
 def _noise_of(rows: Sequence[SplitRow]) -> dict[str, Any]:
     noise = [row for row in rows if row.noise]
     return {
-        "noise": _sum(NOISE_ROW, noise, None) if noise else None,
+        "noise": sum_of_rows(NOISE_ROW, noise, None) if noise else None,
         "noise_rows": len(noise),
     }
 
 
-def _sum(name: str, rows: Sequence[SplitRow], target: Fraction | None) -> SplitRow:
+def sum_of_rows(name: str, rows: Sequence[SplitRow], target: Fraction | None) -> SplitRow:
     """The sum of rows that are rounded already."""
 
     def added(field: str) -> Fraction | None:

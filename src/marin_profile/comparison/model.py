@@ -308,6 +308,52 @@ class MemoryChange(Record):
     is_complete: bool = True
 
 
+class HloProgramPair(Record):
+    """A program before and after, by name. `matched_instructions`: those of before that compute the
+    same after, in an op of the same work; `same_names`: how many names both have."""
+
+    before: str
+    after: str
+    before_instructions: int
+    after_instructions: int
+    matched_instructions: int
+    same_names: int
+
+
+class HloDifference(SplitRow):
+    """What XLA did differently in one place, or in several that are alike, and what that took:
+    before, after and delta are of the ops named (the longest first, at most five). `scope`, `pass`
+    and `source` ("file:line") are those of its heaviest instruction."""
+
+    kind: str
+    sentence: str
+    program: str
+    scope: str | None = None
+    pass_: str | None = Field(default=None, alias="pass")
+    source: str | None = None
+    before_ops: list[str] = Field(default_factory=list)
+    after_ops: list[str] = Field(default_factory=list)
+    num_before_ops: int
+    num_after_ops: int
+    places: int
+
+
+class HloChanges(Record):
+    """The target's delta by what XLA did differently: `differences`, `others` that are not listed,
+    `unchanged` (ops that compute the same) and `elsewhere` (ops of no program that is known, idle,
+    launch) sum to it. `cannot_answer`: why nothing is known. `too_large`: programs that are not
+    compared."""
+
+    programs: list[HloProgramPair] = Field(default_factory=list)
+    differences: list[HloDifference] = Field(default_factory=list)
+    others: SplitRow | None = None
+    total_differences: int = 0
+    unchanged: SplitRow | None = None
+    elsewhere: SplitRow | None = None
+    too_large: list[str] = Field(default_factory=list)
+    cannot_answer: str | None = None
+
+
 class Comparison(Record):
     """The whole comparison. Without a `target` (`cannot_attribute` says why) there is no
     attribution, and lists that need it are empty."""
@@ -329,6 +375,7 @@ class Comparison(Record):
     gaps: list[GapChange] = Field(default_factory=list)
     total_gaps: int = 0
     memory: MemoryChange | None = None
+    hlo: HloChanges | None = None
     units: dict[str, str] = Field(default_factory=dict)
 
     def to_json(self) -> str:

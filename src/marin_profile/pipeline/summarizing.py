@@ -112,7 +112,7 @@ def summarize_capture(
     RemoteError if a store is gone.
     """
     options = options or SummarizeOptions()
-    hosts = _Hosts(options, read or _read_in_turn, keep_copies)
+    hosts = _Hosts(options, read or read_in_turn, keep_copies)
     hosts.read(capture.hosts, known)
     hosts.align_steps()
     if not hosts.parts:
@@ -234,7 +234,7 @@ def read_host(
     return HostRead(file, part, _jax_version(timeline))
 
 
-def _read_in_turn(tasks: Sequence[HostTask]) -> Iterator[HostRead | BrokenInputError]:
+def read_in_turn(tasks: Sequence[HostTask]) -> Iterator[HostRead | BrokenInputError]:
     for task in tasks:
         try:
             found = read_host(

@@ -139,7 +139,7 @@ class _RawInstruction:
             elif number == 2:
                 self.opcode = text(buffer, inner)
             elif number == 3:
-                self.shape = _shape(buffer, inner)
+                self.shape = shape_text(buffer, inner)
             elif number == 7:
                 for tag, _, content in fields(buffer, inner):
                     if tag == 2:
@@ -159,9 +159,9 @@ class _RawInstruction:
             elif number == 35:
                 self.id = value
             elif number == 36:
-                self.operand_ids += _repeated(buffer, value, inner)
+                self.operand_ids += repeated(buffer, value, inner)
             elif number == 38:
-                self.callees += _repeated(buffer, value, inner)
+                self.callees += repeated(buffer, value, inner)
             elif number == 49:
                 self.groups.append(_replica_group(buffer, inner))
             elif number == 52:
@@ -232,7 +232,7 @@ def _convolution_dims(buffer: Buffer, span: Span) -> ConvolutionDims:
         if number == 3:
             kernel_input_feature = value
         elif number in spatial:
-            spatial[number] += _repeated(buffer, value, inner)
+            spatial[number] += repeated(buffer, value, inner)
     return ConvolutionDims(tuple(spatial[11]), tuple(spatial[12]), kernel_input_feature)
 
 
@@ -241,7 +241,7 @@ def _contracting(buffer: Buffer, span: Span) -> tuple[int, ...]:
     found: list[int] = []
     for number, value, inner in fields(buffer, span):
         if number == 1:
-            found += _repeated(buffer, value, inner)
+            found += repeated(buffer, value, inner)
     return tuple(found)
 
 
@@ -256,7 +256,7 @@ def _contracting_in_config(config: str) -> tuple[int, ...] | None:
         return None
 
 
-def _repeated(buffer: Buffer, value: int, span: Span) -> list[int]:
+def repeated(buffer: Buffer, value: int, span: Span) -> list[int]:
     """A repeated integer, packed or not; none where there are absurdly many."""
     if span == (0, 0):
         return [value]
@@ -269,7 +269,7 @@ def _replica_group(buffer: Buffer, span: Span) -> tuple[int, ...]:
     ids: list[int] = []
     for number, value, inner in fields(buffer, span):
         if number == 1:
-            ids += _repeated(buffer, value, inner)
+            ids += repeated(buffer, value, inner)
     return tuple(ids)
 
 
@@ -295,9 +295,9 @@ def _iota_groups(buffer: Buffer, span: Span) -> Groups:
         elif number == 2:
             size = value
         elif number == 3:
-            dims += _repeated(buffer, value, inner)
+            dims += repeated(buffer, value, inner)
         elif number == 4:
-            permutation += _repeated(buffer, value, inner)
+            permutation += repeated(buffer, value, inner)
     return iota_groups(count, size, tuple(dims), tuple(permutation))
 
 
@@ -319,7 +319,7 @@ def _mesh_groups(buffer: Buffer, span: Span) -> Groups:
     return mesh_groups(sizes, axes)
 
 
-def _shape(buffer: Buffer, span: Span, depth: int = 0) -> str:
+def shape_text(buffer: Buffer, span: Span, depth: int = 0) -> str:
     """As "f32[8,128]", tuples in parentheses; layouts and absurdly deep tuples are left out."""
     element = 0
     dimensions: list[int] = []
@@ -328,9 +328,9 @@ def _shape(buffer: Buffer, span: Span, depth: int = 0) -> str:
         if number == 2:
             element = value
         elif number == 3:
-            dimensions += _repeated(buffer, value, inner)
+            dimensions += repeated(buffer, value, inner)
         elif number == 4 and depth < DEEPEST_TUPLE:
-            parts.append(_shape(buffer, inner, depth + 1))
+            parts.append(shape_text(buffer, inner, depth + 1))
     if element == TUPLE:
         return f"({', '.join(parts)})"
     name = PRIMITIVE_TYPES.get(element, "")

@@ -155,7 +155,7 @@ def _assemble(
     hlo_memory: dict[int, BufferPlan] = {}
     for plane in planes:
         if plane.name == METADATA_PLANE:
-            for program_id, name, proto in _hlo_modules(buffer, plane):
+            for program_id, name, proto in hlo_protos(buffer, plane):
                 hlo[program_id], hlo_modules[program_id] = read_hlo_proto(buffer, *proto), name
                 hlo_devices[program_id] = device_count(buffer, *proto)
                 plan = read_buffer_plan(buffer, *proto)
@@ -198,7 +198,7 @@ def _is_host_plane(plane: RawPlane) -> bool:
     return plane.name.startswith(HOST_PLANE)
 
 
-def _hlo_modules(buffer: Buffer, plane: RawPlane) -> Iterator[tuple[int, str, Span]]:
+def hlo_protos(buffer: Buffer, plane: RawPlane) -> Iterator[tuple[int, str, Span]]:
     """Program id, name and HLO proto of each module."""
     for key, span in plane.metadata.items():
         for number, _, stat in fields(buffer, span):
