@@ -17,13 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from marin_profile.base.durable import new_folder
 from marin_profile.base.errors import UsageError
 from marin_profile.base.storage import is_url, plain
 from marin_profile.capture.filenames import REPORT_FILE, SUMMARY_FILE
-from marin_profile.comparison import Comparison, compare
+from marin_profile.comparison import Comparison, Programs, compare
 from marin_profile.documents import html, markdown
 from marin_profile.facts.step_time import step_length
 from marin_profile.reports.report import render_markdown
@@ -35,6 +35,7 @@ from marin_profile.verdict import Thresholds
 _ANY_BUNDLE_SCHEMA = "profile_bundle."
 BUNDLE_SCHEMA = f"{_ANY_BUNDLE_SCHEMA}v1"
 COMPARE_FILE, TRACK_FILE, MANIFEST_FILE = "compare.json", "track.json", "manifest.json"
+C = TypeVar("C")
 COMPARE_REPORT_FILE, COMPARE_PAGE_FILE = "compare_report.md", "compare_report.html"
 
 
@@ -57,13 +58,20 @@ def make_bundle(
     top_k: int = 10,
     pair: bool = False,
     sequential: bool = False,
+    programs: Programs | None = None,
 ) -> Bundle:
-    """Compare and judge. Raises what `track` and `compare` raise."""
+    """Compare and judge; with the `programs` of the captures also say what XLA did differently.
+    Raises what `track` and `compare` raise."""
     tracked = track(
         before, after, thresholds, label=label, history=history, pair=pair, sequential=sequential
     )
     comparison = _judged_alike(
-        compare(*_as_judged(before, after, tracked), top_k=top_k, paired=bool(tracked.pairs)),
+        compare(
+            *_as_judged(before, after, tracked),
+            top_k=top_k,
+            paired=bool(tracked.pairs),
+            programs=None if programs is None else _as_judged(*programs, tracked),
+        ),
         tracked,
     )
     advised = _median_capture(after)
@@ -85,8 +93,8 @@ def make_bundle(
 
 
 def _as_judged(
-    before: Sequence[ProfileSummary], after: Sequence[ProfileSummary], tracked: Tracked
-) -> tuple[Sequence[ProfileSummary], Sequence[ProfileSummary]]:
+    before: Sequence[C], after: Sequence[C], tracked: Tracked
+) -> tuple[Sequence[C], Sequence[C]]:
     """In the order of the pairs, where there are any."""
     if not tracked.pairs:
         return before, after

@@ -16,9 +16,10 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from marin_profile.base.durable import write_whole
 from marin_profile.base.errors import NotFoundError, ProfileError
@@ -29,6 +30,9 @@ from marin_profile.capture.sources import Capture
 from marin_profile.capture.trace_files import HostFile
 from marin_profile.schema import ProfileSummary, load_summary
 from marin_profile.version import package_version
+
+if TYPE_CHECKING:
+    from marin_profile.pipeline.programs import CapturedPrograms
 
 MOST_BYTES = 1 << 28
 MOST_BYTES_OF_PARTS = 1 << 31
@@ -62,9 +66,39 @@ def cached_summary(
     return summary
 
 
-def _keep(summary: ProfileSummary, path: Path) -> None:
+def cached_with_programs(
+    capture: Capture, *, warmup_steps: int, folder: Path | None, about_to_read: Callable[[], None]
+) -> tuple[ProfileSummary, CapturedPrograms]:
+    """The summary, as `cached_summary` gives it, and the programs that its ops are of."""
+    from marin_profile.pipeline.programs import (
+        decode_programs,
+        encode_programs,
+        summarize_with_programs,
+    )
+
+    key = _key(capture, warmup_steps)
+    kept = None if folder is None else folder / f"{key}.json"
+    beside = None if folder is None else folder / f"{key}.programs"
+    if kept is not None and beside is not None and is_private(kept.parent):
+        with contextlib.suppress(ProfileError, OSError, ValueError):
+            found = load_summary(kept), decode_programs(beside.read_bytes())
+            for path in (kept, beside):
+                os.utime(path)
+            return found
+    about_to_read()
+    from marin_profile.pipeline import SummarizeOptions
+
+    options = SummarizeOptions(warmup_steps=warmup_steps)
+    summary, programs = summarize_with_programs(capture, options, keep_copies=folder is not None)
+    if kept is not None and beside is not None:
+        with contextlib.suppress(OSError):
+            _keep(summary, kept, {beside.name: encode_programs(programs)})
+    return summary, programs
+
+
+def _keep(summary: ProfileSummary, path: Path, beside: Mapping[str, bytes] | None = None) -> None:
     if made_private(path.parent):
-        write_whole(path.parent, {path.name: summary.to_json().encode()})
+        write_whole(path.parent, {path.name: summary.to_json().encode(), **(beside or {})})
         forget_oldest(path.parent, "[!.]*", MOST_BYTES)
 
 

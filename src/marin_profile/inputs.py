@@ -25,6 +25,7 @@ from marin_profile.schema import ProfileSummary
 
 if TYPE_CHECKING:
     from marin_profile.capture.sources import Capture
+    from marin_profile.pipeline.programs import CapturedPrograms
     from marin_profile.wandb.download import Fetched
 
 Kind = Literal["summary", "profile_dir", "profile", "artifact", "run_target"]
@@ -131,6 +132,32 @@ def load_input(
     return with_metadata(summary, fetched.metadata)
 
 
+def load_with_programs(
+    given: Input,
+    *,
+    warmup_steps: int,
+    wandb: Wandb,
+    use_cache: bool = True,
+    hooks: Hooks = NO_HOOKS,
+) -> tuple[ProfileSummary, CapturedPrograms | None]:
+    """The summary, and the programs of the profile that it is made of; None where a summary is all
+    that there is. Raises what reading, summarising or fetching raises."""
+    if given.kind == "summary":
+        return load_input(given, warmup_steps=warmup_steps, wandb=wandb, hooks=hooks), None
+    if given.kind in ("profile_dir", "profile"):
+        return _with_programs(given, warmup_steps, use_cache, hooks)
+    from marin_profile.wandb.download import with_metadata
+
+    fetched = fetch_named(given, wandb, hooks)
+    summary, programs = fetched.summary, None
+    if fetched.folder is not None:
+        folder = Input("profile_dir", fetched.folder)
+        made, programs = _with_programs(folder, warmup_steps, use_cache, hooks)
+        summary = summary or made
+    assert summary is not None
+    return with_metadata(summary, fetched.metadata), programs
+
+
 def load_capture(given: Input, *, wandb: Wandb, hooks: Hooks = NO_HOOKS) -> Capture:
     """The capture itself, whose events no summary holds. Raises what finding or fetching raises,
     and CannotAnswerError where a summary is all that there is."""
@@ -180,6 +207,21 @@ def _resolved(given: Input, hooks: Hooks) -> Capture:
     for line in notes:
         hooks.note(line)
     return capture
+
+
+def _with_programs(
+    given: Input, warmup_steps: int, use_cache: bool, hooks: Hooks
+) -> tuple[ProfileSummary, CapturedPrograms]:
+    from marin_profile.cache import cache_folder, cached_with_programs
+
+    capture = _resolved(given, hooks)
+    with hooks.working_on(capture):
+        return cached_with_programs(
+            capture,
+            warmup_steps=warmup_steps,
+            folder=cache_folder() if use_cache else None,
+            about_to_read=hooks.about_to_read,
+        )
 
 
 def _summarised(given: Input, warmup_steps: int, use_cache: bool, hooks: Hooks) -> ProfileSummary:

@@ -27,8 +27,7 @@ from marin_profile.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from marin_profile.inputs import Input, Kind, Wandb
-    from marin_profile.schema import ProfileSummary
+    from marin_profile.inputs import Kind
 
 _KINDS: dict[Kind, tuple[str, str]] = {
     "run_target": ("T", "A W&B run {}: its id, entity/project/run_id, or its URL."),
@@ -98,6 +97,7 @@ def command(
     and compared. Exit code 0: pass, warn or
     likely fail; 1: fail or inconclusive; 7: likely fail, with --fail-on-likely.
     """
+    from marin_profile.cli.inputs import load_sides
     from marin_profile.inputs import Input, Wandb, named
 
     sides = {
@@ -124,8 +124,12 @@ def command(
 
     bundle_folder(output_dir)
     wandb = Wandb(entity, project, alias, download_root, trust_references)
-    before, after = (
-        _load_all(side, inputs, warmup_steps, wandb, use_cache) for side, inputs in sides.items()
+    before, after, programs = load_sides(
+        (sides["before"], sides["after"]),
+        warmup_steps=warmup_steps,
+        wandb=wandb,
+        use_cache=use_cache,
+        about_to_load=lambda side, given: note(f"{side}: reading {given.value}"),
     )
     made = make_bundle(
         before,
@@ -136,6 +140,7 @@ def command(
         top_k=top_k,
         pair=pair,
         sequential=sequential,
+        programs=programs,
     )
     tracked = made.tracked
     for line in tracked.said:
@@ -148,15 +153,3 @@ def command(
         tracked.assessment, allow_inconclusive=allow_inconclusive, fail_on_likely=fail_on_likely
     )
     ctx.exit(code or (REFUSED if objects else 0))
-
-
-def _load_all(
-    side: str, inputs: list[Input], warmup_steps: int, wandb: Wandb, use_cache: bool
-) -> list[ProfileSummary]:
-    from marin_profile.cli.inputs import load
-
-    loaded = []
-    for given in inputs:
-        note(f"{side}: reading {given.value}")
-        loaded.append(load(given, warmup_steps=warmup_steps, wandb=wandb, use_cache=use_cache))
-    return loaded

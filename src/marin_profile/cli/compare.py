@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from marin_profile.cli.inputs import two_sides
+from marin_profile.cli.inputs import load_sides, named_sides
 from marin_profile.cli.options import (
     Verb,
     cache_option,
@@ -55,11 +55,13 @@ def command(
     use_cache: bool,
 ) -> None:
     """Compare summaries or profiles: what changed per step and device, and which ops and regions
-    account for it. Several captures a side show what is more than noise."""
-    one, two = two_sides(targets, before, after, use_cache=use_cache)
+    account for it, and of profiles what XLA compiled differently. Several captures a side show what
+    is more than noise."""
+    sides = named_sides(targets, before, after)
+    one, two, programs = load_sides(sides, use_cache=use_cache)
     from marin_profile.comparison import compare
 
-    found = compare(one, two, top_k=top_k)
+    found = compare(one, two, top_k=top_k, programs=programs)
     if output_format is None:
         output_format = "html" if is_page(output) else "json"
     if output_format == "md":

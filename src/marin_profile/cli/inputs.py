@@ -5,16 +5,28 @@ What a word names, and how that is read, is `marin_profile.inputs`'s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from marin_profile.base.errors import UsageError
 from marin_profile.base.startup import ready_to_read
 from marin_profile.capture.sources import Capture
 from marin_profile.cli import progress
 from marin_profile.cli.options import note
-from marin_profile.inputs import Hooks, Input, Wandb, load_capture, load_input, named
+from marin_profile.inputs import (
+    Hooks,
+    Input,
+    Wandb,
+    load_capture,
+    load_input,
+    load_with_programs,
+    named,
+)
 from marin_profile.schema import ProfileSummary
+
+if TYPE_CHECKING:
+    from marin_profile.comparison import Programs
 
 
 def load_named(word: str, *, use_cache: bool = True) -> ProfileSummary:
@@ -36,16 +48,53 @@ def two_sides(
 ) -> tuple[list[ProfileSummary], list[ProfileSummary]]:
     """Of a verb that takes summaries before and after: named by two words, or with --before and
     --after."""
+    sides = named_sides(words, before, after)
+    one, two = ([load(given, use_cache=use_cache) for given in side] for side in sides)
+    return one, two
+
+
+def named_sides(
+    words: Sequence[str], before: Sequence[str], after: Sequence[str]
+) -> tuple[list[Input], list[Input]]:
+    """What two words, or --before and --after, name. Raises UsageError."""
     if len(words) == 2 and not before and not after:
-        one, two = (load_named(word, use_cache=use_cache) for word in words)
+        one, two = map(named, words)
         return [one], [two]
     if words or not before or not after:
         raise UsageError(
             "Name a summary or profile before and one after, as two words or with --before and "
             "--after."
         )
-    one_side, other = ([load(Input("summary", path)) for path in side] for side in (before, after))
-    return one_side, other
+    return [Input("summary", path) for path in before], [Input("summary", path) for path in after]
+
+
+def load_sides(
+    sides: tuple[Sequence[Input], Sequence[Input]],
+    *,
+    warmup_steps: int = 1,
+    wandb: Wandb | None = None,
+    use_cache: bool = True,
+    about_to_load: Callable[[str, Input], None] = lambda side, given: None,
+) -> tuple[list[ProfileSummary], list[ProfileSummary], Programs]:
+    """Both sides, and the programs of the profiles that they are made of."""
+    loaded = []
+    for name, side in zip(("before", "after"), sides, strict=True):
+        found = []
+        for given in side:
+            about_to_load(name, given)
+            found.append(
+                load_with_programs(
+                    given,
+                    warmup_steps=warmup_steps,
+                    wandb=wandb or Wandb(),
+                    use_cache=use_cache,
+                    hooks=TERMINAL,
+                )
+            )
+        loaded.append(found)
+    one, two = loaded
+    programs = [captured for _, captured in one], [captured for _, captured in two]
+    return [summary for summary, _ in one], [summary for summary, _ in two], programs
 
 
 def capture_named(word: str) -> Capture:

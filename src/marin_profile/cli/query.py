@@ -29,6 +29,21 @@ def _summary(target: str | None, summary_path: str | None, use_cache: bool) -> P
     return one_summary(target, summary_path, use_cache=use_cache)
 
 
+def _why(
+    before: str, after: str | None, question: str, top_k: int | None, use_cache: bool
+) -> dict[str, Any]:
+    from marin_profile.cli.inputs import load_sides
+    from marin_profile.comparison import compare
+    from marin_profile.comparison.why import DEFAULT_LIMIT, why
+    from marin_profile.inputs import named
+
+    if after is None:
+        raise UsageError("Name the summary or profile after the change too.")
+    one, two, programs = load_sides(([named(before)], [named(after)]), use_cache=use_cache)
+    rows = top_k or DEFAULT_LIMIT
+    return why(compare(one, two, top_k=rows, programs=programs), question, limit=rows)
+
+
 def parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """An option for each parameter that any query takes."""
     for one in reversed(list(DECLARED.values())):
@@ -55,6 +70,11 @@ def parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("target", required=False, metavar="[TARGET]")
 @click.argument("words", required=False)
 @summary_option
+@click.option(
+    "--before",
+    metavar="F",
+    help="A summary or profile from before a change: asks why it got slower or faster.",
+)
 @cache_option
 @click.option("--question", metavar="TEXT", help='For example "What are the top 5 ops?"')
 @click.option("--name", metavar="QUERY", help="Ask this query, with the parameters that it takes.")
@@ -69,6 +89,7 @@ def command(
     target: str | None,
     words: str | None,
     summary_path: str | None,
+    before: str | None,
     use_cache: bool,
     question: str | None,
     name: str | None,
@@ -106,7 +127,11 @@ def command(
         raise UsageError("Ask one --question, or one query by --name; --list shows the queries.")
     if full and not is_compact:
         raise UsageError("--full goes with --compact: without it nothing is cut.")
-    if name is None:
+    if before is not None:
+        if name is not None or parameters:
+            raise UsageError("With --before, ask a question in words.")
+        answered = _why(before, summary_path or target, asked or "", top_k, use_cache)
+    elif name is None:
         if parameters:
             stray = next(iter(parameters))
             raise UsageError(f"A question in words takes no --{stray}; --name QUERY takes some.")

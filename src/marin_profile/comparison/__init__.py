@@ -8,7 +8,7 @@ of several captures a side they are the mean over captures, each counting alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from marin_profile.base.errors import UsageError
 from marin_profile.comparison.account import SideAccount, side_accounts
@@ -40,7 +40,8 @@ from marin_profile.schema import ProfileSummary
 if TYPE_CHECKING:
     from marin_profile.pipeline.programs import CapturedPrograms
 
-    Programs = tuple[Sequence[CapturedPrograms], Sequence[CapturedPrograms]]
+# Of each capture before and after; None where a summary is all that there is.
+Programs: TypeAlias = "tuple[Sequence[CapturedPrograms | None], Sequence[CapturedPrograms | None]]"
 
 
 def compare(
@@ -171,4 +172,4 @@ def _typical(before: SideAccount, after: SideAccount) -> tuple[str | None, Chang
     return measures.pop(), plain_change(*medians)
 
 
-__all__ = ["Caveat", "Comparability", "Comparison", "comparability", "compare"]
+__all__ = ["Caveat", "Comparability", "Comparison", "Programs", "comparability", "compare"]

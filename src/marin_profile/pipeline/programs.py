@@ -1,14 +1,16 @@
 """A capture's compiled programs, and what each of their ops owns: what an HLO diff is made of.
 
 Contract: programs are those of the first host that holds any; times are sums over all hosts and
-devices, integer picoseconds, of the same steps as the summary's. A capture without HLO protos gives
-no programs, one of JSON alone as well.
+devices, integer picoseconds, of the same steps as the summary's. Programs that no op ran in
+are left out; a capture without HLO protos has none, and neither has one of JSON alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from marin_profile.analysis.ops import merge_op_totals
 from marin_profile.base.errors import BrokenInputError
@@ -47,17 +49,31 @@ class CapturedPrograms:
 
 
 def summarize_with_programs(
-    capture: Capture, options: SummarizeOptions | None = None
+    capture: Capture, options: SummarizeOptions | None = None, *, keep_copies: bool = False
 ) -> tuple[ProfileSummary, CapturedPrograms]:
     """Raises what `summarize_capture` raises."""
     reading = _Reading()
-    summary = summarize_capture(capture, options, read=reading)
+    summary = summarize_capture(capture, options, read=reading, keep_copies=keep_copies)
     ops = merge_op_totals(op for found in reading.each_file() for op in found.part.ops)
-    rows = (
+    rows = tuple(
         ProgramOp(op.module, op.program_id, op.facts.hlo_op or op.facts.name, op.owned, op.exposed)
         for op in ops
     )
-    return summary, CapturedPrograms(_programs(capture), tuple(rows))
+    ran = {row.program for row in rows}
+    programs = (program for program in _programs(capture) if program.name in ran)
+    return summary, CapturedPrograms(tuple(programs), rows)
+
+
+def encode_programs(captured: CapturedPrograms) -> bytes:
+    return msgspec.msgpack.encode(captured)
+
+
+def decode_programs(data: bytes) -> CapturedPrograms:
+    """Raises ValueError where the bytes are no such thing."""
+    try:
+        return msgspec.msgpack.decode(data, type=CapturedPrograms)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"no programs of this version: {error}") from error
 
 
 class _Reading:

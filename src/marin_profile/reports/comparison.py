@@ -15,7 +15,6 @@ from marin_profile.comparison.model import (
     ComparedCapture,
     Comparison,
     GrossChange,
-    JudgedChange,
     MemoryScopeChange,
     OpChange,
     OpSide,
@@ -41,9 +40,10 @@ from marin_profile.documents.text import code, plain, strong
 from marin_profile.events.classify import COLLECTIVES
 from marin_profile.events.scopes import SEPARATOR
 from marin_profile.reports.basis import a_unit, is_per_device, per_unit
+from marin_profile.reports.changes import NOT_PRESENT, interval, percent, present, signed
 from marin_profile.reports.devices import accounting_device, device_table
+from marin_profile.reports.hlo import hlo_answer, hlo_section
 
-NOT_PRESENT = "not present"
 ROWS_NAMED = 3
 # Of the largest part named in the answer, what others must reach to be named as well.
 LEAST_NAMED = 0.1
@@ -77,6 +77,7 @@ def comparison_sections(comparison: Comparison) -> list[tuple[str, list[Block]]]
         ("Devices that changed otherwise than the others", device_table(comparison)),
         ("Where the change is: regions", _split(comparison, "headline", "region")),
         ("Where the change is: ops", _ops(comparison)),
+        ("What XLA did differently", hlo_section(comparison)),
         ("Where the change is: regions by themselves", _split(comparison, "regions", "region")),
         ("Where the change is: op families", _families(comparison)),
         ("Step time", _steps(comparison)),
@@ -120,7 +121,7 @@ def _headline(comparison: Comparison) -> str:
     if not target.delta:
         return f"{first}{subject.capitalize()} takes as long as before{where}: {lengths}."
     from_captures = min(target.before_captures, target.after_captures) > 1
-    sure = f"; 95 %: {_interval(target)}" if from_captures else ""
+    sure = f"; 95 %: {interval(target)}" if from_captures else ""
     more = f"{_longer(target.delta)}{where} ({percent(target.relative)}{sure})"
     if target.noise:
         return f"{first}No change is told from noise: {subject} takes {more}: {lengths}."
@@ -205,7 +206,11 @@ def largest_parts(comparison: Comparison) -> list[Block]:
             blocks.append(Paragraph(f"{title}: {named}."))
         elif split.noise_rows and split.noise and split.noise.delta:
             blocks.append(Paragraph(f"{title}: nothing is told from noise."))
-    return [*blocks, *_waterfall(comparison, attribution.ledger)]
+    return [
+        *blocks,
+        *hlo_answer(comparison),
+        *_waterfall(comparison, attribution.ledger),
+    ]
 
 
 def _leading(split: Split) -> list[SplitRow]:
@@ -256,30 +261,10 @@ def _op_names(row: OpChange) -> str:
     return " → ".join(map(code, names))
 
 
-def signed(microseconds: float | None) -> str:
-    sign = "+" if microseconds is not None and microseconds > 0 else ""
-    return sign + duration(microseconds)
-
-
-def percent(relative: float | None) -> str:
-    return NOT_KNOWN if relative is None else f"{100 * relative:+.1f} %"
-
-
-def _interval(change: JudgedChange) -> str:
-    if change.interval is None:
-        return ""
-    low, high = change.interval
-    return f"{signed(low)} to {signed(high)}"
-
-
-def _present(microseconds: float | None) -> str:
-    return NOT_PRESENT if microseconds is None else duration(microseconds)
-
-
 def _change(change: Change) -> list[str]:
     return [
-        _present(change.before),
-        _present(change.after),
+        present(change.before),
+        present(change.after),
         signed(change.delta),
         percent(change.relative),
     ]
@@ -405,7 +390,7 @@ def _table(
         return table(headers, rows, aligned)
     at = headers.index("change") + 1
     with_intervals = [
-        [*cells[:at], _interval(row), *cells[at:]] for cells, row in zip(rows, of, strict=True)
+        [*cells[:at], interval(row), *cells[at:]] for cells, row in zip(rows, of, strict=True)
     ]
     return table([*headers[:at], "95 %", *headers[at:]], with_intervals, aligned)
 

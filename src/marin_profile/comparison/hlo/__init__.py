@@ -21,7 +21,7 @@ from marin_profile.comparison.attribution import Sides, sum_of_rows
 from marin_profile.comparison.exact import apportion, change_fields, rounded_ratio
 from marin_profile.comparison.hlo.components import COSTLESS, Part, find_parts
 from marin_profile.comparison.hlo.donation import donations
-from marin_profile.comparison.hlo.kinds import Asked, Kind, kind_of, weight
+from marin_profile.comparison.hlo.kinds import KINDS, Asked, Kind, kind_of, weight
 from marin_profile.comparison.hlo.matching import Matched, is_alike, match
 from marin_profile.comparison.hlo.pairs import pair_programs
 from marin_profile.comparison.hlo.sides import Side, SideProgram, read_side
@@ -39,6 +39,10 @@ from marin_profile.pipeline.programs import CapturedPrograms
 UNCHANGED_ROW, ELSEWHERE_ROW, OTHERS_ROW = "(same program)", "(no program)", "(others)"
 MOST_NAMES = 5
 _DIGITS = re.compile(r"\d+")
+ONLY_SUMMARIES = (
+    "A summary holds no compiled programs; name the profiles themselves to see what XLA did "
+    "differently."
+)
 NO_PROTOS = (
     "no HLO protos, which tell what XLA compiled: capture an xplane with enable_hlo_proto of "
     "jax.profiler.ProfileOptions set to True"
@@ -48,22 +52,23 @@ NO_PROTOS = (
 def hlo_changes(
     sides: Sides,
     basis: Basis | None,
-    before: Sequence[CapturedPrograms],
-    after: Sequence[CapturedPrograms],
+    before: Sequence[CapturedPrograms | None],
+    after: Sequence[CapturedPrograms | None],
     top_k: int,
 ) -> HloChanges:
     """`before` and `after`: of each capture of the sides, in their order."""
+    known = [[one for one in side if one is not None] for side in (before, after)]
+    if len(known[0]) < len(before) or len(known[1]) < len(after):
+        return HloChanges(cannot_answer=ONLY_SUMMARIES)
     without = [
-        name
-        for name, captures in (("before", before), ("after", after))
-        if not captures[0].programs
+        name for name, side in zip(("before", "after"), known, strict=True) if not side[0].programs
     ]
     if without:
         where = "Captures on both sides" if len(without) == 2 else f"The capture {without[0]}"
         holds = "hold" if len(without) == 2 else "holds"
         return HloChanges(cannot_answer=f"{where} {holds} {NO_PROTOS}.")
-    one = read_side(sides.before, before, basis)
-    two = read_side(sides.after, after, basis)
+    one = read_side(sides.before, known[0], basis)
+    two = read_side(sides.after, known[1], basis)
     found: list[_Found] = []
     programs: list[HloProgramPair] = []
     for left, right in pair_programs(one.programs, two.programs):
@@ -254,8 +259,12 @@ def _summed(
     )
 
 
-def _rank(row: HloDifference) -> tuple[bool, float, str, str, str]:
-    return (row.noise is True, -abs(row.delta or 0.0), row.kind, row.program, row.scope or "")
+def _rank(row: HloDifference) -> tuple[object, ...]:
+    """What is told from noise first, and of that the largest change; of what is not, causes before
+    what follows from them."""
+    size = -abs(row.delta or 0.0)
+    order = (KINDS.index(row.kind), size) if row.noise else (0, size)
+    return (row.noise is True, *order, row.kind, row.program, row.scope or "")
 
 
 def _ops(side: Side) -> Times:

@@ -363,6 +363,35 @@ RULES: tuple[Rule, ...] = (
     rest,
 )
 
+# Every kind there is, causes before what follows from them.
+KINDS = (
+    "program_added",
+    "program_removed",
+    LOST,
+    GAINED,
+    "loop_unrolled",
+    "loop_rolled",
+    "loop_trips",
+    "remat_on",
+    "remat_off",
+    "collective_kind",
+    "dtype",
+    "accumulate_dtype",
+    "shape",
+    "collective_grouping",
+    "async_to_sync",
+    "sync_to_async",
+    "loop_copy",
+    "layout_copy",
+    "kernel_replaced",
+    "fusion_split",
+    "fusion_merged",
+    "op_replaced",
+    "op_added",
+    "op_removed",
+    "op_changed",
+)
+
 
 # --- words ---------------------------------------------------------------------------------------
 

@@ -118,19 +118,19 @@ def _cones(side: _Side) -> list[Hashable]:
 
 def _around(side: _Side, distance: int) -> list[Hashable]:
     """Itself, its scope and its neighbours up to so many steps away."""
-    found: list[Hashable] = list(zip(side.own, side.scopes, strict=True))
+    found = [digest(own) for own in zip(side.own, side.scopes, strict=True)]
     for _ in range(distance):
         found = [
             digest(
                 (
                     found[step.at],
-                    _taken(step, list(map(repr, found))),
-                    sorted(repr(found[user]) for user in side.users[step.at]),
+                    _taken(step, found),
+                    sorted(found[user] for user in side.users[step.at]),
                 )
             )
             for step in side.steps
         ]
-    return found
+    return [*found]
 
 
 def _like_in_scope(side: _Side) -> list[Hashable]:
