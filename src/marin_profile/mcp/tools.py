@@ -15,7 +15,7 @@ from typing import Any
 
 from marin_profile.base.errors import UsageError
 from marin_profile.comparison import Comparison, compare
-from marin_profile.comparison.model import OpChange, Split, SplitRow
+from marin_profile.comparison.model import HloChanges, OpChange, Split, SplitRow
 from marin_profile.mcp.pages import page_of
 from marin_profile.mcp.roots import Found, Roots
 from marin_profile.mcp.summaries import Summaries
@@ -75,8 +75,11 @@ class Service:
 
     def compare(self, given: Arguments) -> dict[str, Any]:
         before, after = (self.roots.find(given[side]) for side in ("before", "after"))
-        sides = self._summaries.of(before), self._summaries.of(after)
-        found = compare(*sides, top_k=given.get("limit", PARTS))
+        (one, its_programs), (two, other_programs) = map(
+            self._summaries.with_programs, (before, after)
+        )
+        programs = [its_programs], [other_programs]
+        found = compare(one, two, top_k=given.get("limit", PARTS), programs=programs)
         return {"before": before.handle, "after": after.handle, **_compared(found)}
 
 
@@ -179,8 +182,24 @@ def _compared(found: Comparison) -> dict[str, Any]:
             ("region", found.attribution.headline),
             ("op", found.attribution.ops),
         )
-        compared["results"] = [row for part, split in splits for row in _parts(part, split)]
+        compared["results"] = [
+            *_xla(found.hlo),
+            *(row for part, split in splits for row in _parts(part, split)),
+        ]
+        if found.hlo is not None and found.hlo.cannot_answer:
+            compared["xla"] = {"cannot_answer": found.hlo.cannot_answer}
+        elif found.hlo is not None:
+            compared["xla"] = {
+                "programs": [one.model_dump(mode="json") for one in found.hlo.programs],
+                "total_differences": found.hlo.total_differences,
+            }
     return compared
+
+
+def _xla(found: HloChanges | None) -> Iterator[dict[str, Any]]:
+    """What XLA did differently."""
+    for row in found.differences if found is not None else ():
+        yield {"part": "xla", **row.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
 
 def _parts(part: str, split: Split) -> Iterator[dict[str, Any]]:
@@ -257,8 +276,9 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "compare",
         "Compare two captures",
-        "After a change: did the step get faster, and which device time, regions and ops account "
-        "for it? Figures are per step and device; read `caveats` before you trust them.",
+        "After a change: did the step get faster, which device time, regions and ops account for "
+        "it, and what did XLA compile differently (part `xla`)? Figures are per step and device; "
+        "read `caveats` before you trust them.",
         Service.compare,
         needs=(
             Parameter("before", "text", "The capture before the change, as a handle."),

@@ -13,8 +13,8 @@ def run(summary: ProfileSummary, parameters: Parameters) -> CannotAnswer:
         "Capture before and after the change; 'marin-profile bundle --before-profile-dir DIR "
         "--after-profile-dir DIR --output-dir D' then says whether the step is slower, how sure "
         "that is, and what accounts for it. For summaries, 'marin-profile track --before F --after "
-        "F' says only whether, 'marin-profile compare --before F --after F' only what changed, 'marin-profile query AFTER "
-        "--before BEFORE --question TEXT' why.",
+        "F' says only whether, 'marin-profile compare --before F --after F' only what changed, "
+        "'marin-profile query AFTER --before BEFORE --question TEXT' why.",
     )
 
 

@@ -324,15 +324,17 @@ def fusion(asked: Asked) -> Kind | None:
     if becomes > was:
         return Kind(
             "fusion_split",
-            f"{plural(becomes, 'op')} do what {plural(was, 'op')} did before{between}.",
+            f"{_ops(becomes)} what {plural(was, 'op')} did before{between}.",
         )
     if becomes < was:
-        return Kind(
-            "fusion_merged", f"{plural(becomes, 'op')} do what {plural(was, 'op')} did before."
-        )
+        return Kind("fusion_merged", f"{_ops(becomes)} what {plural(was, 'op')} did before.")
     if asked.added or asked.removed:
         return None
     return Kind("fusion_split", f"The same work is divided otherwise over {plural(was, 'op')}.")
+
+
+def _ops(count: int) -> str:
+    return f"{plural(count, 'op')} {'does' if count == 1 else 'do'}"
 
 
 def rest(asked: Asked) -> Kind:
