@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from marin_profile.base.text import plural
-from marin_profile.comparison.hlo.components import Part, significant
+from marin_profile.comparison.hlo.components import COSTLESS, Part, significant
 from marin_profile.comparison.hlo.donation import GAINED, LOST, Donations, described
 from marin_profile.comparison.hlo.matching import MOVERS
 from marin_profile.comparison.hlo.opened import LOOP_VALUE, Opened, Step
@@ -137,6 +137,23 @@ def _times(trips: int | None) -> str:
     return "an unknown number of times" if trips is None else plural(trips, "time")
 
 
+def moved_between_loops(asked: Asked) -> Kind | None:
+    """The same computation in more or fewer loops than before."""
+    moved = [(one, two) for one, two in asked.part.changed if len(one.loops) != len(two.loops)]
+    moved = [(one, two) for one, two in moved if one.opcode not in MOVERS | COSTLESS]
+    if not moved or asked.removed or asked.added:
+        return None
+    one, two = max(moved, key=lambda pair: (weight(pair[0]), -pair[0].at))
+    if len(two.loops) > len(one.loops):
+        return Kind(
+            "loop_sunk", f"{_name(two)} ({two.opcode}) is computed in each turn of {two.loops[-1]}."
+        )
+    return Kind(
+        "loop_hoisted",
+        f"{_name(two)} ({two.opcode}) is no longer computed in each turn of {one.loops[-1]}.",
+    )
+
+
 def remat(asked: Asked) -> Kind | None:
     more = [step for step in asked.added if _is_recomputed(step)]
     fewer = [step for step in asked.removed if _is_recomputed(step)]
@@ -203,11 +220,20 @@ def shape(asked: Asked) -> Kind | None:
     ]
     if not changed:
         return None
-    one, two = max(changed, key=lambda pair: (weight(pair[0]), -pair[0].at))
-    padded = " (padded)" if asked.came({"pad"}) else ""
-    return Kind(
-        "shape", f"{_name(two)} ({two.opcode}) makes {two.shape}, before {one.shape}{padded}."
+    one, two = max(
+        changed,
+        key=lambda pair: (weight(pair[0]), -pair[0].at),
     )
+    padded = " (padded)" if asked.came({"pad"}) else ""
+    if _elements(one) != _elements(two):
+        made = f"makes {two.shape}, before {one.shape}"
+    else:
+        made = f"takes {_taken(asked.after, two)}, before {_taken(asked.before, one)}"
+    return Kind("shape", f"{_name(two)} ({two.opcode}) {made}{padded}.")
+
+
+def _taken(opened: Opened, step: Step) -> str:
+    return " and ".join(opened.steps[operand].shape for operand in step.operands)
 
 
 def _takes(opened: Opened, step: Step) -> list[int]:
@@ -352,6 +378,7 @@ def rest(asked: Asked) -> Kind:
 RULES: tuple[Rule, ...] = (
     donation,
     loop,
+    moved_between_loops,
     remat,
     collective_kind,
     dtype,
@@ -374,6 +401,8 @@ KINDS = (
     "loop_unrolled",
     "loop_rolled",
     "loop_trips",
+    "loop_hoisted",
+    "loop_sunk",
     "remat_on",
     "remat_off",
     "collective_kind",

@@ -2,7 +2,7 @@
 
 Contract
 * One with one; names, ids and the order of parameters play no part. A pair is `alike` if both
-  compute the same, from and into arrays of the same shapes; else it `changed`.
+  compute the same, from and into arrays of the same shapes, in as many loops; else it `changed`.
 * Level by level, from the strictest: all that it is made from and all that is made from it; one of
   the two; its neighbours up to three, two and one steps away; itself and its scope. On each level
   a key pairs only where both sides have it equally often, in the order of the program.
@@ -49,6 +49,7 @@ def is_alike(one: Step, two: Step) -> bool:
         and one.layout == two.layout
         and one.node.groups == two.node.groups
         and one.is_async == two.is_async
+        and len(one.loops) == len(two.loops)
     )
 
 

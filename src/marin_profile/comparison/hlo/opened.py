@@ -100,6 +100,8 @@ def _deep_recursion() -> Iterator[None]:
     sys.setrecursionlimit(max(before, 20 * DEEPEST))
     try:
         yield
+    except RecursionError as error:
+        raise TooLargeError from error
     finally:
         sys.setrecursionlimit(before)
 
@@ -115,6 +117,7 @@ class _Opening:
     steps: list[Step] = field(default_factory=list)
     ends: dict[str, str] = field(default_factory=dict)
     digests: dict[int, str] = field(default_factory=dict)
+    opened: int = 0
 
     def block(
         self,
@@ -128,6 +131,9 @@ class _Opening:
         block = self.program.blocks.get(block_id)
         if block is None or depth > DEEPEST:
             return ()
+        self.opened += 1
+        if self.opened > MOST_STEPS:  # calls without steps may double with each level too
+            raise TooLargeError
         values: dict[str, Value] = {}
         for name in _in_order(block.instructions, self.program):
             node = self.program.nodes[name]
