@@ -22,6 +22,7 @@ def known(summary: ProfileSummary, digest: str) -> ProfileSummary:
 
 BEFORE = known(capture(), "a")
 AFTER = known(capture(changed("fusion", 2, length=21)), "b")
+NONE = ([None], [None])  # a summary holds no programs
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def written(path: Path, summary: ProfileSummary) -> Path:
 def test_json_is_the_default(call, before, after):
     result = call("compare", "--before", before, "--after", after, "--top-k", 3)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == compare(BEFORE, AFTER, top_k=3).to_json()
+    assert result.stdout == compare(BEFORE, AFTER, top_k=3, programs=NONE).to_json()
     assert json.loads(result.stdout)["schema_version"] == "profile_comparison.v1"
 
 
@@ -50,7 +51,9 @@ def test_several_captures_a_side(call, before, after, tmp_path):
     again = written(tmp_path / "again.json", known(capture(steps=6), "c"))
     result = call("compare", "--before", before, "--before", again, "--after", after)
     assert result.exit_code == 0
-    expected = compare([BEFORE, known(capture(steps=6), "c")], [AFTER])
+    expected = compare(
+        [BEFORE, known(capture(steps=6), "c")], [AFTER], programs=([None, None], [None])
+    )
     assert result.stdout == expected.to_json()
     assert len(json.loads(result.stdout)["before"]) == 2
 
@@ -61,7 +64,9 @@ def test_markdown_to_a_file(call, before, after, tmp_path):
         "compare", "--before", before, "--after", after, "--format", "md", "--output", target
     )
     assert result.stdout == f"{target}\n"
-    assert target.read_text(encoding="utf-8") == render_comparison(compare(BEFORE, AFTER))
+    assert target.read_text(encoding="utf-8") == render_comparison(
+        compare(BEFORE, AFTER, programs=NONE)
+    )
 
 
 def test_a_summary_against_itself(call, before):

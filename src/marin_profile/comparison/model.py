@@ -322,8 +322,10 @@ class HloProgramPair(Record):
 
 class HloDifference(SplitRow):
     """What XLA did differently in one place, or in several that are alike, and what that took:
-    before, after and delta are of the ops named (the longest first, at most five). `scope`, `pass`
-    and `source` ("file:line") are those of its heaviest instruction."""
+    before, after and delta are of the ops named (the longest first, at most five), as the time that
+    they own: what is hidden behind others is not in it. `scope`, `pass` and `source` ("file:line")
+    are those of its heaviest instruction. `memory_delta_size`: how many bytes more are alive at the
+    peak in the scopes of its instructions; null where that is the same, or no plan is known."""
 
     kind: str
     sentence: str
@@ -336,6 +338,7 @@ class HloDifference(SplitRow):
     num_before_ops: int
     num_after_ops: int
     places: int
+    memory_delta_size: int | None = None
 
 
 class HloChanges(Record):

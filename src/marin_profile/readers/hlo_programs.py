@@ -119,10 +119,8 @@ def _instruction(
     parts: list[tuple[int, int, bytes]] = []
     for number, value, inner in fields(buffer, span):
         if number in _ATTRIBUTES:
-            # Defaults (a precision of none, no dimensions) may be written or left out.
-            content = buffer[inner[0] : inner[1]].tobytes()
-            if value or content.strip(b"\0"):
-                parts.append((number, value, content))
+            if value or _says_something(buffer, number, inner):
+                parts.append((number, value, buffer[inner[0] : inner[1]].tobytes()))
         elif number in (1, 2, 28):
             own[{1: "name", 2: "opcode", 28: "target"}[number]] = text(buffer, inner)
         elif number == 3:
@@ -148,6 +146,16 @@ def _instruction(
     own["attributes"] = _digest(repr(parts).encode()) if parts else ""
     own["called"] = tuple(called)
     return instruction_id, own, operands
+
+
+def _says_something(buffer: Buffer, number: int, span: Span) -> bool:
+    """A precision (51: that of each operand, 1) of nothing but defaults may be written or not."""
+    if number != 51:
+        return span[1] > span[0]
+    return any(
+        any(repeated(buffer, value, inner)) if tag == 1 else bool(value)
+        for tag, value, inner in fields(buffer, span)
+    )
 
 
 def _digest(content: bytes) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marin_profile.base.text import NOT_KNOWN, duration
+from marin_profile.base.text import NOT_KNOWN, duration, size
 from marin_profile.comparison.model import JudgedChange
 
 NOT_PRESENT = "not present"
@@ -26,3 +26,7 @@ def interval(change: JudgedChange) -> str:
 
 def present(microseconds: float | None) -> str:
     return NOT_PRESENT if microseconds is None else duration(microseconds)
+
+
+def signed_size(delta: int) -> str:
+    return f"{'-' if delta < 0 else '+'}{size(abs(delta))}"

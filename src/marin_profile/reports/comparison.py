@@ -40,7 +40,14 @@ from marin_profile.documents.text import code, plain, strong
 from marin_profile.events.classify import COLLECTIVES
 from marin_profile.events.scopes import SEPARATOR
 from marin_profile.reports.basis import a_unit, is_per_device, per_unit
-from marin_profile.reports.changes import NOT_PRESENT, interval, percent, present, signed
+from marin_profile.reports.changes import (
+    NOT_PRESENT,
+    interval,
+    percent,
+    present,
+    signed,
+    signed_size,
+)
 from marin_profile.reports.devices import accounting_device, device_table
 from marin_profile.reports.hlo import hlo_answer, hlo_section
 
@@ -580,7 +587,7 @@ def _memory(comparison: Comparison) -> list[Block]:
     peak = (
         f"The peak that XLA planned for {programs} in {plain(found.space)}: "
         f"{size(found.before_size)} before, {size(found.after_size)} after, "
-        f"{_more(found.delta_size)}{bound}."
+        f"{signed_size(found.delta_size)}{bound}."
     )
     if not found.rows:
         return [Paragraph(peak)]
@@ -589,12 +596,12 @@ def _memory(comparison: Comparison) -> list[Block]:
             code(row.scope) if row.scope else "buffers without a scope",
             plain(row.pass_ or ""),
             *(NOT_PRESENT if one is None else size(one) for one in _sizes(row)),
-            _more(row.delta_size),
+            signed_size(row.delta_size),
         ]
         for row in found.rows
     ]
     if found.others_size:
-        cells.append(["others", "", "", "", _more(found.others_size)])
+        cells.append(["others", "", "", "", signed_size(found.others_size)])
     return [
         Paragraph(f"{peak} By scope, what is alive at the peak:"),
         table(["scope", "pass", *DURATIONS], cells, "llrrr"),
@@ -603,7 +610,3 @@ def _memory(comparison: Comparison) -> list[Block]:
 
 def _sizes(row: MemoryScopeChange) -> tuple[int | None, int | None]:
     return row.before_size, row.after_size
-
-
-def _more(delta: int) -> str:
-    return f"{'-' if delta < 0 else '+'}{size(abs(delta))}"

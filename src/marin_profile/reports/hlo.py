@@ -16,7 +16,7 @@ from marin_profile.comparison.model import (
 from marin_profile.documents.model import Block, Paragraph, bullets, table
 from marin_profile.documents.text import code, plain
 from marin_profile.reports.basis import a_unit, per_unit
-from marin_profile.reports.changes import interval, percent, present, signed
+from marin_profile.reports.changes import interval, percent, present, signed, signed_size
 
 NAMED = 2
 
@@ -102,6 +102,8 @@ def _row(row: SplitRow) -> list[str]:
         place = " ".join(filter(None, (row.scope, row.pass_ if row.pass_ != "other" else None)))
         where = "; ".join(map(code, filter(None, (place, row.source))))
         ops = _ops(row)
+        if row.memory_delta_size:
+            what += f" Memory at the peak: {signed_size(row.memory_delta_size)}."
     return [
         what,
         where,

@@ -11,6 +11,7 @@ Contract
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -25,6 +26,7 @@ from marin_profile.comparison.hlo.kinds import KINDS, Asked, Kind, kind_of, weig
 from marin_profile.comparison.hlo.matching import Matched, is_alike, match
 from marin_profile.comparison.hlo.pairs import pair_programs
 from marin_profile.comparison.hlo.sides import Side, SideProgram, read_side
+from marin_profile.comparison.memory import memory_change
 from marin_profile.comparison.model import (
     Basis,
     HloChanges,
@@ -38,6 +40,7 @@ from marin_profile.pipeline.programs import CapturedPrograms
 
 UNCHANGED_ROW, ELSEWHERE_ROW, OTHERS_ROW = "(same program)", "(no program)", "(others)"
 MOST_NAMES = 5
+Scope = tuple[str, str]  # path and pass
 _DIGITS = re.compile(r"\d+")
 ONLY_SUMMARIES = (
     "A summary holds no compiled programs; name the profiles themselves to see what XLA did "
@@ -96,6 +99,7 @@ class _Found:
     before_ops: tuple[str, ...] = ()
     after_ops: tuple[str, ...] = ()
     places: int = 1
+    scopes: frozenset[Scope] = frozenset()
 
     @property
     def likeness(self) -> tuple[str, str, str, str]:
@@ -161,13 +165,16 @@ def _longest_first(units: Sequence[str], side: SideProgram) -> tuple[str, ...]:
 
 
 def _where(part: Part) -> dict[str, Any]:
-    """Scope, pass and source line of the heaviest step that is different."""
+    """Scope, pass and source line of the heaviest step that is different; the scopes of all."""
     steps = [
         *part.added,
         *(two for _, two in part.changed),
         *part.removed,
         *(two for _, two in part.regrouped),
     ]
+    scopes = {
+        parse_scope(step.node.op_name) for step in (*steps, *(one for one, _ in part.changed))
+    }
     named = [step for step in steps if step.opcode not in COSTLESS and step.node.op_name] or steps
     heaviest = max(named, key=lambda step: (weight(step), -step.at))
     parsed = parse_scope(heaviest.node.op_name)
@@ -175,6 +182,7 @@ def _where(part: Part) -> dict[str, Any]:
         "scope": "/".join(parsed[0]) if parsed else None,
         "pass_": parsed[1] if parsed else None,
         "source": heaviest.node.source or None,
+        "scopes": frozenset(("/".join(path), pass_) for path, pass_ in filter(None, scopes)),
     }
 
 
@@ -193,6 +201,7 @@ def _together(found: Sequence[_Found]) -> list[_Found]:
             before_ops=(*known.before_ops, *one.before_ops),
             after_ops=(*known.after_ops, *one.after_ops),
             places=known.places + one.places,
+            scopes=known.scopes | one.scopes,
         )
     return list(kept.values())
 
@@ -246,7 +255,11 @@ def _summed(
         }
         for part, delta, verdict in zip(parts, rounded, judged, strict=True)
     ]
-    rows = sorted((_row(each, own) for each, own in zip(found, fields, strict=False)), key=_rank)
+    ranked = sorted(
+        ((_row(each, own), each) for each, own in zip(found, fields, strict=False)),
+        key=lambda pair: _rank(pair[0]),
+    )
+    rows = _with_memory(ranked, sides)
     shown, hidden = rows[:top_k], rows[top_k:]
     return HloChanges(
         programs=programs,
@@ -257,6 +270,20 @@ def _summed(
         elsewhere=SplitRow(name=ELSEWHERE_ROW, **fields[-1]),
         too_large=sorted({*one.too_large, *two.too_large}),
     )
+
+
+def _with_memory(
+    ranked: Sequence[tuple[HloDifference, _Found]], sides: Sides
+) -> list[HloDifference]:
+    """What is alive of their scopes at the peak; a scope counts with the first that has it."""
+    one, two = sides.before.captures[0].summary, sides.after.captures[0].summary
+    change = memory_change(one, two, sys.maxsize, sides.renames)
+    left = {(row.scope, row.pass_): row.delta_size for row in change.rows} if change else {}
+    rows = []
+    for row, found in ranked:
+        sizes = [left.pop(scope) for scope in sorted(found.scopes) if scope in left]
+        rows.append(row.model_copy(update={"memory_delta_size": sum(sizes)}) if sizes else row)
+    return rows
 
 
 def _rank(row: HloDifference) -> tuple[object, ...]:

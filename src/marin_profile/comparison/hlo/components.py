@@ -4,7 +4,8 @@ Contract
 * A part holds whole ops of the trace (units) on both sides: those of steps that came, went or
   changed, and of steps that another fusion does now. Ops are in one part at most; those in none
   have a partner that computes the same, and only their times may differ.
-* Steps that differ and take values from each other are in one part. What costs nothing (constants,
+* Steps that differ and take values from each other are in one part; so is a loop that turns another
+  number of times, with all that it does. What costs nothing (constants,
   arguments, what a loop carries) makes no part by itself.
 """
 
@@ -26,21 +27,10 @@ from marin_profile.comparison.hlo.opened import (
 )
 
 BEFORE, AFTER = 0, 1
-COSTLESS = frozenset(
-    {
-        CONSTANT,
-        PARAMETER,
-        LOOP_VALUE,
-        LOOP_RESULT,
-        BRANCH_RESULT,
-        "iota",
-        "after-all",
-        "partition-id",
-    }
-    | {"replica-id"}
-)
+LOOP = "while"
+COSTLESS = frozenset({CONSTANT, PARAMETER, LOOP_VALUE, LOOP_RESULT, BRANCH_RESULT})
 # Fusions hold copies of these where they need them.
-COPIED = COSTLESS | MOVERS
+COPIED = COSTLESS | MOVERS | {"iota"}
 
 Unit = tuple[int, str]  # the side, and the op of its trace
 
@@ -85,8 +75,12 @@ class _Parts:
             if self._differs[side][step.at] and step.opcode not in COSTLESS
         }
         touched |= {unit for pair in regrouped for unit in _units(*pair)}
+        turned = self._turned_otherwise()
+        touched |= {unit for pair in turned for unit in pair}
         for unit in sorted(touched):
             self._find(unit)
+        for pair in turned:
+            self._join(*pair)
         self._join_partners(touched)
         self._join_neighbours()
         self._join_replaced()
@@ -106,6 +100,23 @@ class _Parts:
             for one, two in self._pairs
             if one.opcode not in COPIED and not torn.isdisjoint(_units(one, two))
         ]
+
+    def _turned_otherwise(self) -> list[tuple[Unit, Unit]]:
+        """Each op in a loop that came, went or turns more or less often, with that loop: it is
+        computed another number of times."""
+        found: dict[tuple[Unit, Unit], None] = {}
+        for side in (BEFORE, AFTER):
+            loops = {
+                step.node.name: (side, step.unit)
+                for step in self._sides[side].steps
+                if step.opcode == LOOP and self._differs[side][step.at]
+            }
+            for step in self._sides[side].steps:
+                if step.opcode not in COSTLESS:
+                    for name in step.loops:
+                        if name in loops:
+                            found[(side, step.unit), loops[name]] = None
+        return list(found)
 
     def _join_partners(self, touched: set[Unit]) -> None:
         """What holds the partner of a part's step is in the part."""

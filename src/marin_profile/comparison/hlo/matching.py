@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from marin_profile.comparison.hlo.opened import Opened, Step, digest
+from marin_profile.comparison.hlo.opened import PARAMETER, Opened, Step, digest
 from marin_profile.events.scopes import parse_scope
 
 # What hands values on, in another order, shape, size or type.
@@ -87,6 +87,9 @@ class _Side:
 
 
 def scope_of(step: Step) -> str:
+    """Of an argument its name."""
+    if step.opcode == PARAMETER:
+        return step.node.op_name
     parsed = parse_scope(step.node.op_name)
     return "/".join((*parsed[0], parsed[1])) if parsed else ""
 
@@ -96,25 +99,39 @@ def scope_of(step: Step) -> str:
 
 def _made_from(side: _Side) -> list[Hashable]:
     """All that it is made from."""
-    found: list[str] = []
-    for step in side.steps:
-        found.append(digest((side.own[step.at], _taken(step, found))))
-    return [*found]
+    return _but_leaves(side, _from(side))
 
 
 def _made_into(side: _Side) -> list[Hashable]:
     """All that is made from it."""
+    return _but_leaves(side, _into(side))
+
+
+def _cones(side: _Side) -> list[Hashable]:
+    return _but_leaves(side, list(zip(_from(side), _into(side), strict=True)))
+
+
+def _from(side: _Side) -> list[str]:
+    found: list[str] = []
+    for step in side.steps:
+        found.append(digest((side.own[step.at], _taken(step, found))))
+    return found
+
+
+def _into(side: _Side) -> list[str]:
     found = [""] * len(side)
     for at in range(len(side) - 1, -1, -1):
         uses = sorted(
             (found[user], tuple(_places(side.steps[user], at))) for user in side.users[at]
         )
         found[at] = digest((side.own[at], uses))
-    return [*found]
+    return found
 
 
-def _cones(side: _Side) -> list[Hashable]:
-    return list(zip(_made_from(side), _made_into(side), strict=True))
+def _but_leaves(side: _Side, keys: Sequence[Hashable]) -> list[Hashable]:
+    """What is made from nothing is told by what takes it, not by all that comes of it: of two
+    layers that are alike, one may be gone."""
+    return [key if step.operands else None for step, key in zip(side.steps, keys, strict=True)]
 
 
 def _around(side: _Side, distance: int) -> list[Hashable]:
@@ -181,7 +198,7 @@ class _Pairing:
     def _free(self, side: int, keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
         found: dict[Hashable, list[int]] = {}
         for at, key in enumerate(keys):
-            if self.partner[side][at] == UNMATCHED:
+            if key is not None and self.partner[side][at] == UNMATCHED:
                 found.setdefault(key, []).append(at)
         return found
 

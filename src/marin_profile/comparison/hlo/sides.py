@@ -18,7 +18,14 @@ from functools import cached_property
 
 from marin_profile.comparison.account import CaptureAccount, SideAccount
 from marin_profile.comparison.executions import PROGRAM
-from marin_profile.comparison.hlo.opened import Opened, TooLargeError, digest, open_program
+from marin_profile.comparison.hlo.opened import (
+    CONSTANT,
+    PARAMETER,
+    Opened,
+    TooLargeError,
+    digest,
+    open_program,
+)
 from marin_profile.comparison.model import Basis
 from marin_profile.comparison.noise import Times, added
 from marin_profile.events.hlo_program import HloProgram
@@ -129,4 +136,8 @@ def _known(opened: Opened, programs: Sequence[SideProgram]) -> SideProgram | Non
 
 
 def contents(opened: Opened) -> Counter[str]:
-    return Counter(digest((step.computes, step.shape)) for step in opened.steps)
+    return Counter(
+        digest((step.computes, step.shape))
+        for step in opened.steps
+        if step.opcode not in (PARAMETER, CONSTANT)
+    )
