@@ -22,9 +22,13 @@ from marin_profile.comparison.attribution import Sides, sum_of_rows
 from marin_profile.comparison.exact import apportion, change_fields, rounded_ratio
 from marin_profile.comparison.hlo.components import COSTLESS, Part, find_parts
 from marin_profile.comparison.hlo.donation import donations
-from marin_profile.comparison.hlo.kinds import KINDS, Asked, Kind, kind_of, weight
 from marin_profile.comparison.hlo.matching import Matched, is_alike, match
+from marin_profile.comparison.hlo.opened import Opened
 from marin_profile.comparison.hlo.pairs import pair_programs
+from marin_profile.comparison.hlo.places import placed
+from marin_profile.comparison.hlo.rules import KINDS, kind_of
+from marin_profile.comparison.hlo.rules.asked import Asked, Kind
+from marin_profile.comparison.hlo.rules.words import weight
 from marin_profile.comparison.hlo.sides import Side, SideProgram, read_side
 from marin_profile.comparison.memory import memory_change
 from marin_profile.comparison.model import (
@@ -143,7 +147,7 @@ def _differences(
                 kind,
                 right.name,
                 RowTimes(left.of(part.before_units), right.of(part.after_units)),
-                **_where(part),
+                **_where(part, left.opened, right.opened),
                 before_ops=_longest_first(part.before_units, left),
                 after_ops=_longest_first(part.after_units, right),
             )
@@ -164,24 +168,25 @@ def _longest_first(units: Sequence[str], side: SideProgram) -> tuple[str, ...]:
     return tuple(sorted(units, key=lambda unit: (-mean(side.of([unit])), unit)))
 
 
-def _where(part: Part) -> dict[str, Any]:
+def _where(part: Part, left: Opened, right: Opened) -> dict[str, Any]:
     """Scope, pass and source line of the heaviest step that is different; the scopes of all."""
     steps = [
-        *part.added,
-        *(two for _, two in part.changed),
-        *part.removed,
-        *(two for _, two in part.regrouped),
+        *((right, step) for step in part.added),
+        *((right, two) for _, two in part.changed),
+        *((left, step) for step in part.removed),
+        *((right, two) for _, two in part.regrouped),
     ]
-    scopes = {
-        parse_scope(step.node.op_name) for step in (*steps, *(one for one, _ in part.changed))
-    }
-    named = [step for step in steps if step.opcode not in COSTLESS and step.node.op_name] or steps
-    heaviest = max(named, key=lambda step: (weight(step), -step.at))
-    parsed = parse_scope(heaviest.node.op_name)
+    scopes = {parse_scope(step.node.op_name) for _, step in steps}
+    scopes |= {parse_scope(one.node.op_name) for one, _ in part.changed}
+    paid = [pair for pair in steps if pair[1].opcode not in COSTLESS] or steps
+    named = [pair for pair in paid if parse_scope(pair[1].node.op_name)]
+    opened, heaviest = max(named or paid, key=lambda pair: (weight(pair[1]), -pair[1].at))
+    node = heaviest.node if named else placed(opened, heaviest)
+    parsed = parse_scope(node.op_name)
     return {
         "scope": "/".join(parsed[0]) if parsed else None,
         "pass_": parsed[1] if parsed else None,
-        "source": heaviest.node.source or None,
+        "source": node.source or None,
         "scopes": frozenset(("/".join(path), pass_) for path, pass_ in filter(None, scopes)),
     }
 

@@ -7,9 +7,10 @@ import pytest
 from hlo_text import program
 from marin_profile.comparison.hlo.components import find_parts
 from marin_profile.comparison.hlo.donation import donations
-from marin_profile.comparison.hlo.kinds import KINDS, Asked, Kind, kind_of
 from marin_profile.comparison.hlo.matching import match
 from marin_profile.comparison.hlo.opened import open_program
+from marin_profile.comparison.hlo.rules import KINDS, kind_of
+from marin_profile.comparison.hlo.rules.asked import Asked, Kind
 
 Aliases = tuple[tuple[tuple[int, ...], int, tuple[int, ...]], ...]
 
@@ -274,7 +275,9 @@ def test_what_xla_recomputes_by_itself():
         ("op_added", "New: tanh f32[8,8]."),
         ("fusion_split", "2 ops do what 1 op did before."),
         ("fusion_merged", "1 op does what 2 ops did before."),
-        ("kernel_replaced", "the kernel TopK does what sort f32[8] did before."),
+        ("kernel_replaced", "Kernel TopK does what sort f32[8] did before."),
+        ("layout_copy", "f32[8,8] is copied, which it was not before."),
+        ("loop_copy", "f32[8] is copied in each turn of w."),
     ],
 )
 def test_the_sentence(name, sentence):
