@@ -87,7 +87,8 @@ EXIT_CODES = (
     (
         1,
         "the verdict is fail or inconclusive; a history got slower; `doctor` found something bad; "
-        "`fleet` or `finish` left something out; `bisect` found no commit",
+        "`fleet` or `finish` left something out; `bisect` found no commit; something in an "
+        "`experiment` failed or stayed undecided",
     ),
     (2, "usage, or an unknown question"),
     (3, "not found"),

@@ -39,7 +39,13 @@ ELSEWHERE = re.compile(
     r"|\bmcp\b|\$"
 )
 # A verdict on small captures may be any; so may what `doctor` finds, and what they hold.
-MAY_EXIT = {"track": (0, 1), "bundle": (0, 1), "doctor": (0, 1), "query": (0, 5)}
+MAY_EXIT = {
+    "track": (0, 1),
+    "bundle": (0, 1),
+    "doctor": (0, 1),
+    "query": (0, 5),
+    "experiment": (0, 1),
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +66,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made = capture(noisy(number, 25), name=name)
         (root / f"{name}.json").write_text(made.to_json())
     (root / "report.md").write_text("# A report\n")
+    (root / "plan.yaml").write_text("command: ['true']\narms: {a: {}}\n")
     for history in ("H", "history.jsonl"):
         added = run(["history", "--history", str(root / history), "--add", str(root / "r1.json")])
         assert added == 0

@@ -35,6 +35,7 @@ VERBS = {
     "compare": "Compare two summaries: what changed, and why.",
     "track": "Judge a change: is the step slower?",
     "bundle": "Write everything about a change into one folder.",
+    "experiment": "Run variants of a command in turn: which one is faster?",
     "bisect": "Find the commit that made the step slower.",
     "history": "Show trend, noise and changes of step times over time.",
     "publish": "Publish a summary to W&B.",
