@@ -31,7 +31,7 @@ from builders_xspace import Space, double, fixed32, message, number
 from marin_profile.base.errors import ProfileError
 from marin_profile.base.jit import COMPILED, PLAIN, Loop, forced
 from marin_profile.pipeline import summarize
-from marin_profile.readers import json_events
+from marin_profile.readers import json_loop, json_scan
 from marin_profile.redact import Redactor
 from marin_profile.redact.xplane import host_names, mask_xspace
 from plain_values import plain
@@ -197,8 +197,9 @@ def traces(draw: st.DrawFn) -> bytes:
 def of_json(content: bytes) -> Value:
     """With tables that are soon too small, so that they grow."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_events, "CHUNK", 8)
-        patch.setattr(json_events, "FIRST_TABLE", 32)
+        patch.setattr(json_loop, "CHUNK", 8)
+        patch.setattr(json_scan, "CHUNK", 8)
+        patch.setattr(json_loop, "FIRST_TABLE", 32)
         try:
             return plain(builders_json.read(content))
         except ProfileError as error:

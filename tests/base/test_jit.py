@@ -84,15 +84,6 @@ def test_the_plain_form_of_a_loop_on_views_has_integers_of_python():
     assert seen == [int, int]
 
 
-def test_a_loop_without_a_plain_form_is_always_compiled():
-    @jit.jit_no_alloc(portable=form_of, always=True)
-    def one(value):
-        return value + 1
-
-    with jit.forced(jit.PLAIN):
-        assert one(1) == 2
-
-
 @pytest.fixture
 def no_place(monkeypatch):
     """numba finds no cache folder of its own: only one that it is told. It compiles, whatever

@@ -8,7 +8,9 @@ import pytest
 from builders_json import event, gz, names, pairs, process, read, thread, times, trace
 from marin_profile.capture.formats import TRACE_JSON, format_named
 from marin_profile.events.timeline import Line, Op, Plane
-from marin_profile.readers import json_events, json_stream
+from marin_profile.readers import json_loop, json_scan, json_stream
+
+pytestmark = pytest.mark.usefixtures("loops")
 
 
 def test_a_whole_small_trace() -> None:
@@ -310,7 +312,7 @@ def test_ops_are_interned_by_value() -> None:
 
 
 def test_many_ops_and_tracks_outgrow_the_tables() -> None:
-    count = 3 * json_events.CHUNK
+    count = 3 * json_loop.CHUNK
     timeline = read(
         trace(*(event(f"op{at}", str(at), tid=str(at), run_id=str(at)) for at in range(count)))
     )
@@ -326,7 +328,8 @@ def test_small_windows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read(text)
     monkeypatch.setattr(json_stream, "WINDOW", 64)
     monkeypatch.setattr(json_stream, "PIECE", 16)
-    monkeypatch.setattr(json_events, "CHUNK", 8)
+    for module in (json_loop, json_scan):
+        monkeypatch.setattr(module, "CHUNK", 8)
     for packed in (text, gz(text)):
         timeline = read(packed)
         assert not timeline.notes

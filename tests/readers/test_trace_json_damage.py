@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from builders_json import HEADER, PATH, event, gz, names, process, read, thread, trace
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.events.timeline import Plane
-from marin_profile.readers import json_events, json_stream, trace_json
+from marin_profile.readers import json_scan, json_stream, trace_json
+
+pytestmark = pytest.mark.usefixtures("loops")
 
 
 def refusal(text: bytes) -> str:
@@ -91,7 +93,7 @@ def test_one_damaged_event_costs_itself_only(
 def test_an_endless_event_does_not_swallow_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "WINDOW", 256)
     monkeypatch.setattr(json_stream, "PIECE", 64)
-    for module in (json_stream, json_events):
+    for module in (json_stream, json_scan):
         monkeypatch.setattr(module, "MAX_OBJECT", 1000)
     endless = '{"ph":"X","more":[[[' + "1," * 2000 + "1"
     timeline = read(trace(EVENTS[0], endless, *EVENTS[1:]))

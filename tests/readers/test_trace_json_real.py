@@ -14,6 +14,8 @@ from marin_profile.base.errors import BrokenInputError
 from marin_profile.events.timeline import Timeline
 from marin_profile.readers.trace_json import read_trace_json
 
+pytestmark = pytest.mark.usefixtures("loops")
+
 V6E = "tpu_v6e_4dev/plugins/profile/2025_03_11_00_00_00"
 
 

@@ -7,7 +7,6 @@ Contract
   decides instead.
 * `portable` names the plain form where it is not the loop's own code. `views` passes the plain form
   memory views in place of arrays: their elements are Python integers, and read twice as fast.
-  `always` is for loops that have no plain form of use: those over each character of a text.
 * `jit` compiles any loop, `jit_no_alloc` one that allocates no array: without reference counts,
   which would take longer than the work itself in a small function.
 * Compiled code is kept on disk and runs without the GIL. Where numba finds no place for its cache
@@ -96,13 +95,11 @@ class Loop:
         function: Function,
         portable: Function | None,
         views: bool,
-        always: bool,
         options: dict[str, Any],
     ) -> None:
         self._function = function
         self._portable = portable or function
         self._views = views
-        self._always = always
         self._options = options
         update_wrapper(self, function)
 
@@ -121,7 +118,7 @@ class Loop:
     @cached_property
     def inner(self) -> Function:
         """The plain form as other plain forms call it: with what they were called with."""
-        return self.compiled if self._always else _linked(self._portable, "inner")
+        return _linked(self._portable, "inner")
 
 
 def jit(
@@ -129,9 +126,8 @@ def jit(
     *,
     portable: Function | None = None,
     views: bool = False,
-    always: bool = False,
 ) -> Any:
-    return _loop(function, portable, views, always)
+    return _loop(function, portable, views)
 
 
 def jit_no_alloc(
@@ -139,9 +135,8 @@ def jit_no_alloc(
     *,
     portable: Function | None = None,
     views: bool = False,
-    always: bool = False,
 ) -> Any:
-    return _loop(function, portable, views, always, counts_references=False)
+    return _loop(function, portable, views, counts_references=False)
 
 
 def jit_inline(
@@ -149,21 +144,19 @@ def jit_inline(
     *,
     portable: Function | None = None,
     views: bool = False,
-    always: bool = False,
 ) -> Any:
     """Like `jit_no_alloc`, copied into its callers: for a small function in the hottest loop."""
-    return _loop(function, portable, views, always, counts_references=False, inline="always")
+    return _loop(function, portable, views, counts_references=False, inline="always")
 
 
 def _loop(
     function: Function | None,
     portable: Function | None,
     views: bool,
-    always: bool,
     **options: Any,
 ) -> Any:
     def decorate(function: Function) -> Loop:
-        return Loop(function, portable, views, always, options)
+        return Loop(function, portable, views, options)
 
     return decorate if function is None else decorate(function)
 

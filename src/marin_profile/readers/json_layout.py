@@ -7,14 +7,15 @@ Contract
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 from numpy.typing import NDArray
 
 from marin_profile.base.columns import counts_of, distinct, run_starts
 from marin_profile.base.times import PS_PER_US
 from marin_profile.events.timeline import Int32s, Int64s, Line, Op, Plane
-from marin_profile.readers.json_events import Events
-from marin_profile.readers.json_scan import MAX_SPAN_US
+from marin_profile.readers.json_events import MAX_SPAN_US, Events
 
 
 def line_runs(line: Int32s, first: Int64s, count: Int64s) -> bool:
@@ -33,17 +34,22 @@ def rows_by_line(line: Int32s, count: Int64s) -> Int64s:
     return np.argsort(line.astype(np.int16) if is_short else line, kind="stable")
 
 
+def _column(values: array[int]) -> NDArray:
+    """The same memory as an array."""
+    return np.frombuffer(values, values.typecode)
+
+
 class Columns:
     """The event columns while rows are dropped or reordered."""
 
     def __init__(self, events: Events) -> None:
-        self.line: Int32s = events.line.finish()
-        self.op: Int32s = events.op.finish()
-        self.duration: Int64s = events.duration.finish()
-        self.id_rows = [column.finish() for column in events.id_rows]
-        self.id_values = [column.finish() for column in events.id_values]
-        self._whole_us: Int64s = events.whole_us.finish()
-        self._fraction_ps: Int32s = events.fraction_ps.finish()
+        self.line: Int32s = _column(events.line)
+        self.op: Int32s = _column(events.op)
+        self.duration: Int64s = _column(events.duration)
+        self.id_rows: list[Int64s] = [_column(rows) for rows in events.id_rows]
+        self.id_values: list[Int64s] = [_column(values) for values in events.id_values]
+        self._whole_us: Int64s = _column(events.whole_us)
+        self._fraction_ps: Int32s = _column(events.fraction_ps)
 
     def drop_far_starts(self) -> int:
         """Drop events more than 26 days from the median start; returns how many."""

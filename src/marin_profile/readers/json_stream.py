@@ -4,10 +4,13 @@ Contract
 * The text is never held as a whole: the window holds what its user has not consumed yet.
 * Damage is no error: what can be read is read, and `Window.damage` then says what is wrong.
 * JSON has no zero bytes: `first_zero` is where the first one stands, -1 where there is none.
+* How much text there is to read is told (`expect`) with the first window, as far as it can be
+  reckoned from the size of the file.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -22,8 +25,8 @@ from marin_profile.readers.whole_file import MAGIC
 STEP = 1 << 12
 PIECE = 1 << 16
 WINDOW = 1 << 20
-# An event takes so many times as much text as it takes bytes of a protobuf.
-TEXT_OF_BYTE = 8
+# So much text is read in the plain form as fast as one byte of a protobuf.
+TEXT_OF_BYTE = 4
 # An incomplete object beyond this size is damage.
 MAX_OBJECT = 1 << 24
 # What unpacks to more is cut there: traces pack to a tenth or so.
@@ -47,6 +50,9 @@ class StreamWindow:
         self.damage = ""
         self.first_zero = -1
         self.finished = False
+        self._size = _size_left(stream)
+        self._expected = 0
+        self._steps = _Steps(stream)
         self._pieces = self._read(stream)
         self.more()
 
@@ -67,14 +73,26 @@ class StreamWindow:
                 break
             self.buf[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
             self.end += len(piece)
-        expect((self.end - kept) // TEXT_OF_BYTE)
+        self._expect()
         self._look_for_zeros(kept)
         return self.end > kept
+
+    def _expect(self) -> None:
+        text = self.offset + self.end
+        if text <= self._expected:
+            return
+        whole = text if self.finished else max(text, self._steps.text_of(self._size, text))
+        expect((whole - self._expected) // TEXT_OF_BYTE)
+        self._expected = whole
 
     def _look_for_zeros(self, start: int) -> None:
         fresh = self.buf[start : self.end]
         if self.first_zero < 0 and len(fresh) and not fresh.min():
             self.first_zero = self.offset + start + int(np.argmin(fresh))
+
+    @property
+    def buffer(self) -> memoryview:
+        return self.buf.data
 
     def grow(self) -> bool:
         """`more`, but False if what starts at `start` is too long to be an object."""
@@ -84,9 +102,8 @@ class StreamWindow:
         return self.buf[start:stop].tobytes()
 
     def _read(self, stream: BinaryIO) -> Iterator[bytes]:
-        origin = stream.tell() if stream.seekable() else -1
-        steps = _Steps(stream)
-        if steps.block[:2] != MAGIC:
+        steps = self._steps
+        if not steps.is_packed:
             yield from steps.plain()
             return
         produced = 0
@@ -100,22 +117,38 @@ class StreamWindow:
             self.damage = steps.problem
         except IsalError as error:
             self.damage = f"its gzip data is damaged ({error})"
-            if origin >= 0:
-                stream.seek(origin)
+            if steps.origin >= 0:
+                stream.seek(steps.origin)
                 yield from _salvage(_Steps(stream, fine_from=steps.taken), produced)
+
+
+def _size_left(stream: BinaryIO) -> int:
+    """0 where it cannot be told."""
+    if not stream.seekable():
+        return 0
+    start = stream.tell()
+    size = stream.seek(0, os.SEEK_END) - start
+    stream.seek(start)
+    return size
 
 
 class _Steps:
     """The bytes of `stream` in steps of STEP bytes, single bytes around byte `fine_from`."""
 
     def __init__(self, stream: BinaryIO, fine_from: int | None = None) -> None:
+        self.origin = stream.tell() if stream.seekable() else -1
         self._stream = stream
         self._fine_from = fine_from
         self.block = stream.read(PIECE)
         if len(self.block) == 1:
             self.block += stream.read(1)
+        self.is_packed = self.block[:2] == MAGIC
         self.taken = 0
         self.problem = ""
+
+    def text_of(self, size: int, text: int) -> int:
+        """How much text a file of `size` bytes holds, if the rest is packed like the `text`."""
+        return size * text // max(self.taken, STEP) if self.is_packed else size
 
     def plain(self) -> Iterator[bytes]:
         while self.block:

@@ -21,11 +21,12 @@ import numpy as np
 from marin_profile.base.errors import BrokenInputError
 from marin_profile.capture.formats import TRACE_JSON
 from marin_profile.events.timeline import Int64s, Line, Sparse, Timeline
-from marin_profile.readers.json_events import Events, scan
+from marin_profile.readers.json_events import Events
 from marin_profile.readers.json_layout import Columns, distinct_ops, without_host_args
-from marin_profile.readers.json_scan import ID_KEYS
+from marin_profile.readers.json_scan import scan
 from marin_profile.readers.json_stream import StreamWindow
 from marin_profile.readers.json_text import BAD, CUT, skip_space, string_end, value_end
+from marin_profile.readers.op_stats import EVENT_NUMBERS
 from marin_profile.readers.plausible import checked
 
 PS_PER_SECOND = 1_000_000_000_000
@@ -74,7 +75,7 @@ def _open(window: StreamWindow, keys: list[str], notes: list[str], path: str) ->
         raise BrokenInputError(f"{path} is empty ({what}): copy it again, or record it again.")
     if window.bytes_at(0, 3) == BYTE_ORDER_MARK:
         window.start = 3
-    window.start = int(skip_space(window.buf, window.start, window.end))
+    window.start = skip_space(window.buffer, window.start, window.end)
     head = window.bytes_at(window.start, min(window.start + 512, window.end))
     if DERIVED_HEAD.match(head):
         name = DERIVED_NAME.search(path)
@@ -136,19 +137,19 @@ def _walk(window: StreamWindow, keys: list[str]) -> int:
 
 
 def _member(window: StreamWindow, keys: list[str]) -> tuple[int, int]:
-    buf, start, end = window.buf, window.start, window.end
-    at = int(skip_space(buf, start, end))
+    buf, start, end = window.buffer, window.start, window.end
+    at = skip_space(buf, start, end)
     if at < end and buf[at] == ord(","):
-        at = int(skip_space(buf, at + 1, end))
+        at = skip_space(buf, at + 1, end)
     if at >= end:
         return CUT, start
     if buf[at] == ord("}"):
         return OBJECT_CLOSED, at + 1
     if buf[at] != ord('"'):
         return BAD, at
-    stop = int(string_end(buf, at, end))
-    colon = int(skip_space(buf, stop, end)) if stop > 0 else end
-    value = int(skip_space(buf, colon + 1, end)) if colon < end else end
+    stop = string_end(buf, at, end)
+    colon = skip_space(buf, stop, end) if stop > 0 else end
+    value = skip_space(buf, colon + 1, end) if colon < end else end
     if value >= end:
         return CUT, start
     if buf[colon] != ord(":"):
@@ -156,7 +157,7 @@ def _member(window: StreamWindow, keys: list[str]) -> tuple[int, int]:
     key = window.bytes_at(at + 1, stop - 1).decode("utf-8", "replace")
     if key == EVENTS_KEY and buf[value] == ord("["):
         return ARRAY_OPENED, value + 1
-    after = int(value_end(buf, value, end))
+    after = value_end(buf, value, end)
     if after < 0:
         return after, start
     keys.append(key)
@@ -213,7 +214,7 @@ def _refuse_torch(keys: list[str], path: str) -> None:
 
 def _refuse_foreign(events: Events, window: StreamWindow, path: str) -> None:
     """Raise unless there are events and something says that JAX wrote them."""
-    if events.num_torch:
+    if events.is_torch:
         _refuse_torch(list(TORCH_KEYS), path)
     is_jax = any(name.startswith(JAX_PROCESSES) for name in events.processes.values())
     is_jax = is_jax or any(op.hlo_op or op.category for op in events.ops)
@@ -236,7 +237,7 @@ def _refuse_foreign(events: Events, window: StreamWindow, path: str) -> None:
 
 def _timeline(events: Events, notes: list[str], *, lost: bool) -> Timeline:
     columns = Columns(events)
-    dropped = dict(events.dropped)
+    dropped = {reason: count for reason, count in events.dropped.items() if count}
     far = columns.drop_far_starts()
     if far:
         dropped["bad_timestamp"] = dropped.get("bad_timestamp", 0) + far
@@ -251,7 +252,7 @@ def _timeline(events: Events, notes: list[str], *, lost: bool) -> Timeline:
             f"truncated: the export stops at {cap:,} events; it covers only until "
             f"{until / PS_PER_SECOND:.6f} s, totals are lower bounds."
         )
-    ids = dict(zip(ID_KEYS, map(Sparse, columns.id_rows, columns.id_values), strict=True))
+    ids = dict(zip(EVENT_NUMBERS, map(Sparse, columns.id_rows, columns.id_values), strict=True))
     device_start = _device_times(ids["device_offset_ps"])
     if len(device_start):
         values = device_start.values - device_start.values.min()
