@@ -5,6 +5,8 @@ Contract: deterministic; every number is the comparison's own, and the rows sum 
 
 from __future__ import annotations
 
+import re
+
 from marin_profile.base.text import plural
 from marin_profile.comparison.model import (
     Comparison,
@@ -15,10 +17,12 @@ from marin_profile.comparison.model import (
 )
 from marin_profile.documents.model import Block, Paragraph, bullets, table
 from marin_profile.documents.text import code, plain
+from marin_profile.events.scopes import split_path
 from marin_profile.reports.basis import a_unit, per_unit
 from marin_profile.reports.changes import interval, percent, present, signed, signed_size
 
 NAMED = 2
+_NAME = re.compile(r"[\w.\-]+")
 
 
 def hlo_answer(comparison: Comparison) -> list[Block]:
@@ -28,12 +32,21 @@ def hlo_answer(comparison: Comparison) -> list[Block]:
         return []
     if found.differences:
         parts = " ".join(
-            f"{plain(row.sentence, None)} ({_told(row)})" for row in found.differences[:NAMED]
+            f"{_region(row)}{plain(row.sentence, None)} ({_told(row)})"
+            for row in found.differences[:NAMED]
         )
         more = found.total_differences - NAMED
         others = f" And {plural(more, 'smaller difference')}." if more > 0 else ""
         return [Paragraph(f"XLA: {parts}{others}")]
     return [Paragraph(f"XLA: {_nothing(found)}")]
+
+
+def _region(row: HloDifference) -> str:
+    """The innermost parts of the model that its heaviest instruction stands in; the equations that
+    einsum names its parts by are none."""
+    path = split_path(row.scope or "")[:-1]
+    parts = [part for part in path if _NAME.fullmatch(part)][-NAMED:]
+    return f"in {code('/'.join(parts))}: " if parts else ""
 
 
 def _told(row: HloDifference) -> str:
