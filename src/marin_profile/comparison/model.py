@@ -325,7 +325,8 @@ class HloDifference(SplitRow):
     before, after and delta are of the ops named (the longest first, at most five), as the time that
     they own: what is hidden behind others is not in it. `scope`, `pass` and `source` ("file:line")
     are those of its heaviest instruction. `memory_delta_size`: how many bytes more are alive at the
-    peak in the scopes of its instructions; null where that is the same, or no plan is known."""
+    peak in the scopes of its instructions; null where that is the same, or no plan is known.
+    `may_follow_from`: the kind of a difference of the same program that may be its cause."""
 
     kind: str
     sentence: str
@@ -339,6 +340,7 @@ class HloDifference(SplitRow):
     num_after_ops: int
     places: int
     memory_delta_size: int | None = None
+    may_follow_from: str | None = None
 
 
 class HloChanges(Record):

@@ -112,6 +112,8 @@ def _row(row: SplitRow) -> list[str]:
         what, where, ops = _NAMES[row.name], "", ""
     else:
         what = f"{code(row.kind)} {plain(row.sentence, None)}"
+        if row.may_follow_from:
+            what += f" May follow from {code(row.may_follow_from)}."
         place = " ".join(filter(None, (row.scope, row.pass_ if row.pass_ != "other" else None)))
         where = "; ".join(map(code, filter(None, (place, row.source))))
         ops = _ops(row)

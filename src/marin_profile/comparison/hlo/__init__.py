@@ -24,9 +24,10 @@ from marin_profile.comparison.hlo.components import COSTLESS, Part, find_parts
 from marin_profile.comparison.hlo.donation import donations
 from marin_profile.comparison.hlo.matching import Matched, is_alike, match
 from marin_profile.comparison.hlo.opened import Opened
+from marin_profile.comparison.hlo.order import in_order
 from marin_profile.comparison.hlo.pairs import pair_programs
 from marin_profile.comparison.hlo.places import placed
-from marin_profile.comparison.hlo.rules import KINDS, kind_of
+from marin_profile.comparison.hlo.rules import kind_of
 from marin_profile.comparison.hlo.rules.asked import Asked, Kind
 from marin_profile.comparison.hlo.rules.words import weight
 from marin_profile.comparison.hlo.sides import Side, SideProgram, read_side
@@ -260,11 +261,8 @@ def _summed(
         }
         for part, delta, verdict in zip(parts, rounded, judged, strict=True)
     ]
-    ranked = sorted(
-        ((_row(each, own), each) for each, own in zip(found, fields, strict=False)),
-        key=lambda pair: _rank(pair[0]),
-    )
-    rows = _with_memory(ranked, sides)
+    made = [(_row(each, own), each.scopes) for each, own in zip(found, fields, strict=False)]
+    rows = in_order(_with_memory(made, sides))
     shown, hidden = rows[:top_k], rows[top_k:]
     return HloChanges(
         programs=programs,
@@ -278,25 +276,17 @@ def _summed(
 
 
 def _with_memory(
-    ranked: Sequence[tuple[HloDifference, _Found]], sides: Sides
+    made: Sequence[tuple[HloDifference, frozenset[Scope]]], sides: Sides
 ) -> list[HloDifference]:
-    """What is alive of their scopes at the peak; a scope counts with the first that has it."""
+    """What is alive of their scopes at the peak; a scope counts with the largest that has it."""
     one, two = sides.before.captures[0].summary, sides.after.captures[0].summary
     change = memory_change(one, two, sys.maxsize, sides.renames)
     left = {(row.scope, row.pass_): row.delta_size for row in change.rows} if change else {}
     rows = []
-    for row, found in ranked:
-        sizes = [left.pop(scope) for scope in sorted(found.scopes) if scope in left]
+    for row, scopes in sorted(made, key=lambda pair: -abs(pair[0].delta or 0.0)):
+        sizes = [left.pop(scope) for scope in sorted(scopes) if scope in left]
         rows.append(row.model_copy(update={"memory_delta_size": sum(sizes)}) if sizes else row)
     return rows
-
-
-def _rank(row: HloDifference) -> tuple[object, ...]:
-    """What is told from noise first, and of that the largest change; of what is not, causes before
-    what follows from them."""
-    size = -abs(row.delta or 0.0)
-    order = (KINDS.index(row.kind), size) if row.noise else (0, size)
-    return (row.noise is True, *order, row.kind, row.program, row.scope or "")
 
 
 def _ops(side: Side) -> Times:

@@ -66,6 +66,9 @@ KINDS = (
     "op_changed",
 )
 
+# What may follow from a difference of another kind.
+CONSEQUENCES = frozenset(KINDS[KINDS.index("loop_copy") :]) - {"kernel_replaced"}
+
 
 def kind_of(asked: Asked) -> Kind:
     return next(kind for rule in RULES if (kind := rule(asked)) is not None)
