@@ -9,6 +9,7 @@ import pytest
 from builders_xspace import Space
 from marin_profile.analysis.clocks import host_clock
 from marin_profile.analysis.host_account import HostAccount, host_account
+from marin_profile.analysis.host_thread import thread_beside
 from marin_profile.analysis.steps.find import find_steps
 
 US = 1_000_000  # picoseconds
@@ -17,7 +18,7 @@ US = 1_000_000  # picoseconds
 def account(space: Space, *, first: int = 1) -> HostAccount | None:
     devices = space.devices()
     clock = host_clock(devices)
-    return host_account(devices, find_steps(devices, clock), first, clock)
+    return host_account(devices, find_steps(devices, clock), first, thread_beside(devices, clock))
 
 
 def rows(found: HostAccount | None) -> list[tuple[str, str, bool | None, float, int]]:
@@ -282,7 +283,9 @@ def test_steps_that_do_not_follow_each_other_have_no_account_of_their_own(earlie
     steps = find_steps(devices, clock)
     boundary = steps.boundary.copy()
     boundary[:, 2] = boundary[:, 1] - earlier
-    found = host_account(devices, replace(steps, boundary=boundary), 1, clock)
+    found = host_account(
+        devices, replace(steps, boundary=boundary), 1, thread_beside(devices, clock)
+    )
     assert found is not None
     assert not found.steps
     # From the first op of step 0 to the last one of step 4.

@@ -1,10 +1,12 @@
 """Column operations against plain Python."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_profile.base.columns import is_sorted, sum_by, unique_pairs
+from marin_profile.base import columns
+from marin_profile.base.columns import counts_of, is_sorted, rows_with, sum_by, unique_pairs
 
 INTEGERS = st.integers(-(2**62), 2**62)
 BIG = st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1])
@@ -40,3 +42,14 @@ def test_unique_pairs(rows):
     expected = sorted(set(rows))
     assert list(zip(firsts.tolist(), seconds.tolist(), strict=True)) == expected
     assert [expected[at] for at in index.tolist()] == rows
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 5), max_size=20), st.sets(st.integers(0, 5)))
+def test_counts_and_rows_of_a_short_column(values, wanted):
+    index = np.array(values, np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "_AT_ONCE", 3)
+        assert counts_of(index, 6).tolist() == [values.count(value) for value in range(6)]
+    expected = [at for at, value in enumerate(values) if value in wanted]
+    assert rows_with(index, sorted(wanted), 6).tolist() == expected

@@ -21,6 +21,7 @@ from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.devices import find_devices
 from marin_profile.analysis.gaps import GapTotals, gap_totals
 from marin_profile.analysis.host_account import HostAccount, host_account
+from marin_profile.analysis.host_thread import thread_beside
 from marin_profile.analysis.ledger import DeviceIntervals, Ledger
 from marin_profile.analysis.memory import ProgramMemory, program_memory
 from marin_profile.analysis.missing import find_missing
@@ -199,7 +200,8 @@ def analyse_host(
             period_terms.append(time.step_terms(begin[row], np.maximum(begin[row], end[row])))
     merged_ops = merge_op_totals(ops)
     gathered = collectives.gathered()
-    account = host_account(found, steps, first, clock)
+    thread = thread_beside(found, clock)
+    account = host_account(found, steps, first, thread)
     return HostPart(
         host=host,
         source_format=timeline.source_format,
@@ -232,7 +234,7 @@ def analyse_host(
         truncated=timeline.truncated or missing.is_cut,
         ends_early=timeline.ends_early,
         devices_told=missing.devices_told,
-        slow_steps=explain(found, steps, first, slow, period_terms, clock),
+        slow_steps=explain(found, steps, first, slow, period_terms, thread),
         clock=clock,
         has_hlo=bool(timeline.hlo),
         hostname=timeline.hostname,

@@ -24,17 +24,18 @@ from typing import Final
 
 import numpy as np
 
-from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import HostDevices
-from marin_profile.analysis.host_thread import (
-    Compiling,
-    HostThread,
-    compilations,
-    main_thread,
-)
+from marin_profile.analysis.host_thread import Compiling, HostThread, compilations
 from marin_profile.analysis.queued import queued
 from marin_profile.analysis.steps.series import StepSeries
-from marin_profile.base.columns import counts_of, distinct, extent_by, sum_by, unique_pairs
+from marin_profile.base.columns import (
+    counts_of,
+    distinct,
+    extent_by,
+    rows_with,
+    sum_by,
+    unique_pairs,
+)
 from marin_profile.base.intervals import Intervals
 from marin_profile.base.times import PS_PER_US
 from marin_profile.events.host_events import (
@@ -115,12 +116,9 @@ class HostAccount:
 
 
 def host_account(
-    host: HostDevices, steps: StepSeries, first: int, clock: ClockCheck
+    host: HostDevices, steps: StepSeries, first: int, thread: HostThread | None
 ) -> HostAccount | None:
-    """`first`: the position of the first kept step."""
-    if not clock.agrees or not host.main:
-        return None
-    thread = main_thread(host)
+    """`first`: the position of the first kept step; `thread`: see `thread_beside`."""
     if thread is None:
         return None
     edges = _period_edges(host, steps, first)
@@ -229,9 +227,7 @@ def _waiting(causes: _Causes, host: HostDevices, waiting: Intervals) -> tuple[_L
     timeline = host.timeline
     names = [op.name if kind_of_host_event(op.name) == WRITE else "" for op in timeline.ops]
     ops = [at for at, name in enumerate(names) if name]
-    rows = host.host_rows(
-        np.flatnonzero(np.isin(timeline.op, ops)) if ops else np.zeros(0, np.int64)
-    )
+    rows = host.host_rows(rows_with(timeline.op, ops, len(timeline.ops)))
     start, length = timeline.start[rows], timeline.duration[rows]
     taken: Counter[str] = Counter()
     for at, time in zip(timeline.op[rows].tolist(), length.tolist(), strict=True):
@@ -286,16 +282,14 @@ def _account(host: HostDevices, kept: range, edges: Int64s, thread: HostThread) 
         _between_launches(causes, thread.of(DISPATCH, WAIT, READ).outermost),
     )
     sides = [side for layer in layers for side in (layer.start, layer.end)]
-    # Equal cuts bound nothing, and are not worth looking for.
-    cuts = np.sort(np.concatenate([edges, thread.markers.starts, thread.markers.ends, *sides]))
-    cuts = cuts[(cuts >= begin) & (cuts <= end)]
-    amount = idle.covered(cuts[:-1], cuts[1:])
-    starts = cuts[:-1][amount > 0]
-    amount = amount[amount > 0]
-    cause = np.full(len(starts), _NONE, np.int64)
+    starts, amount = _cut(idle, [edges, thread.markers.starts, thread.markers.ends, *sides])
+    cause = np.zeros(len(starts), np.int64)
+    unknown = np.arange(len(starts))
     for layer in layers:
-        cause = np.where(cause == _NONE, layer.at(starts), cause)
-    cause = np.where(cause == _NONE, 0, cause)
+        found = layer.at(starts[unknown])
+        is_known = found != _NONE
+        cause[unknown[is_known]] = found[is_known]
+        unknown = unknown[~is_known]
     markers = _layer(thread.markers, 1)
     inside = np.maximum(markers.at(starts), 0)
     step = np.searchsorted(edges, starts, side="right") - 1
@@ -346,6 +340,18 @@ def _account(host: HostDevices, kept: range, edges: Int64s, thread: HostThread) 
         rounds=tuple(_rounds(thread, edges).tolist()) if kept else (),
         own=end - begin - Intervals.union_of(waits.start, waits.end).clip(begin, end).total,
     )
+
+
+def _cut(idle: Intervals, cuts: Sequence[Int64s]) -> tuple[Int64s, Int64s]:
+    """Idle time in pieces: cut wherever what the host does may change; starts and lengths."""
+    inside = []
+    for points in cuts:
+        place = np.searchsorted(idle.starts, points) - 1  # -1: before all
+        inside.append(points[(place >= 0) & (points < np.append(idle.ends, 0)[place])])
+    starts = np.sort(np.concatenate((idle.starts, *inside)))
+    own = idle.ends[np.searchsorted(idle.starts, starts, side="right") - 1]
+    length = np.minimum(own, np.append(starts[1:], own[-1:])) - starts
+    return starts[length > 0], length[length > 0]
 
 
 def _idle(host: HostDevices, begin: int, end: int) -> tuple[Intervals, int]:

@@ -15,9 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from marin_profile.analysis.clocks import ClockCheck
-from marin_profile.analysis.device_ops import HostDevices
-from marin_profile.analysis.host_thread import HostThread, compilations, main_thread
+from marin_profile.analysis.host_thread import HostThread, compilations
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.host_events import COMPILE, FRAME
 from marin_profile.events.host_events import NAMED as HOST_EVENT
@@ -39,13 +37,10 @@ class IdleGap:
 
 
 class HostActivity:
-    def __init__(self, host: HostDevices, clock: ClockCheck) -> None:
-        self._host = host
-        self._clocks_agree = clock.agrees
+    """`thread`: see `thread_beside`."""
 
-    @cached_property
-    def _thread(self) -> HostThread | None:
-        return main_thread(self._host) if self._clocks_agree else None
+    def __init__(self, thread: HostThread | None) -> None:
+        self._thread = thread
 
     @cached_property
     def _layers(self) -> tuple[tuple[HostThread, Int64s], ...]:

@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import HostDevices
 from marin_profile.analysis.steps.annotations import find_markers
-from marin_profile.base.columns import distinct
+from marin_profile.base.columns import distinct, rows_with
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.host_events import (
     COMPILE,
@@ -77,6 +78,11 @@ class Compiling:
     function: str
     start: int
     end: int
+
+
+def thread_beside(host: HostDevices, clock: ClockCheck) -> HostThread | None:
+    """The main thread, where its times can be laid beside those of the devices."""
+    return main_thread(host) if clock.agrees and host.main else None
 
 
 def main_thread(host: HostDevices) -> HostThread | None:
@@ -139,9 +145,7 @@ def _flows_of(
 def _launching_line(host: HostDevices) -> int | None:
     timeline = host.timeline
     calls = [at for at, op in enumerate(timeline.ops) if launched_function(op.name) is not None]
-    is_call = np.zeros(len(timeline.ops), np.bool_)
-    is_call[calls] = True
-    rows = np.flatnonzero(is_call[timeline.op]) if calls else np.zeros(0, np.int64)
+    rows = rows_with(timeline.op, calls, len(timeline.ops))
     if not len(rows):
         launches = np.union1d(timeline.run_id.rows, timeline.correlation_id.rows)
         rows = host.host_rows(launches)
@@ -151,13 +155,18 @@ def _launching_line(host: HostDevices) -> int | None:
 def compilations(thread: HostThread) -> list[Compiling]:
     """Disjoint, in order."""
     compiling, calls = thread.of(COMPILE).outermost, thread.of(DISPATCH).outermost
+    begins, call = compiling.start, np.full(len(compiling.start), -1, np.int64)
+    if len(calls.start):
+        place = np.searchsorted(calls.start, begins, side="right") - 1
+        is_in_call = (place >= 0) & (begins < calls.end[place])
+        begins = np.where(is_in_call, calls.start[place], begins)
+        call[is_in_call] = calls.op[place[is_in_call]]
+    names = {at: launched_function(thread.names[at]) or "" for at in set(call.tolist()) - {-1}}
     found: dict[int, Compiling] = {}
-    for start, end in zip(compiling.start.tolist(), compiling.end.tolist(), strict=True):
-        place = int(np.searchsorted(calls.start, start, side="right")) - 1
-        function = ""
-        if place >= 0 and start < calls.end[place]:
-            function = launched_function(thread.names[int(calls.op[place])]) or ""
-            start = int(calls.start[place])
-        first = found.get(start, Compiling(function, start, end))
-        found[start] = replace(first, end=max(first.end, end))
+    for start, end, at in zip(begins.tolist(), compiling.end.tolist(), call.tolist(), strict=True):
+        first = found.get(start)
+        if first is None:
+            found[start] = Compiling(names.get(at, ""), start, end)
+        elif end > first.end:
+            found[start] = replace(first, end=end)
     return sorted(found.values(), key=lambda one: one.start)

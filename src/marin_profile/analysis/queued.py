@@ -16,7 +16,7 @@ from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.host_thread import HostThread
 from marin_profile.analysis.launches import find_launches
 from marin_profile.analysis.planes import CPU
-from marin_profile.base.columns import extent_by
+from marin_profile.base.columns import extent_by, rows_with
 from marin_profile.base.intervals import Intervals
 from marin_profile.events.host_events import DISPATCH, launched_function
 from marin_profile.events.timeline import Int64s, Timeline
@@ -25,10 +25,10 @@ from marin_profile.events.timeline import Int64s, Timeline
 def queued(host: HostDevices, thread: HostThread) -> Intervals:
     calls = thread.of(DISPATCH).outermost
     found = Intervals.empty()
-    functions = _functions(host.timeline, calls)
-    for device in host.main:
-        if device.kind == CPU:
-            found |= _by_order(device, functions)
+    on_cpu = [device for device in host.main if device.kind == CPU]
+    functions = _functions(host.timeline, calls) if on_cpu else {}
+    for device in on_cpu:
+        found |= _by_order(device, functions)
     for matched in find_launches(host).begun:
         if matched.device.executions is not None:
             found |= _spans(_ends(calls, matched.host_time), matched.device_time)
@@ -64,8 +64,10 @@ def _functions(timeline: Timeline, calls: HostThread) -> dict[str, tuple[Int64s,
     found = {}
     for key, own in sorted(ops.items()):
         here = np.isin(calls.op, own)
-        rows = np.flatnonzero(np.isin(timeline.op, own))
-        if here.any() and len(np.unique(timeline.line[rows])) == 1:
+        if not here.any():
+            continue
+        rows = rows_with(timeline.op, own, len(timeline.ops))
+        if (timeline.line[rows] == timeline.line[rows[0]]).all():
             found[key] = calls.start[here], calls.end[here]
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,9 +22,27 @@ def sum_by(index: NDArray[np.integer], values: Int64s, size: int) -> Int64s:
     return totals
 
 
+# bincount takes a copy of what is no int64: of so many values at once.
+_AT_ONCE = 1 << 18
+
+
 def counts_of(index: NDArray[np.integer], size: int) -> Int64s:
     """How often each of 0..size-1 occurs in `index`."""
-    return np.bincount(index, minlength=size).astype(np.int64, copy=False)
+    if index.dtype == np.int64:
+        return np.bincount(index, minlength=size).astype(np.int64, copy=False)
+    counts = np.zeros(size, np.int64)
+    for at in range(0, len(index), _AT_ONCE):
+        counts += np.bincount(index[at : at + _AT_ONCE], minlength=size)
+    return counts
+
+
+def rows_with(index: NDArray[np.integer], wanted: Sequence[int], size: int) -> Int64s:
+    """Where an index column (all in 0..size-1) has one of the wanted values."""
+    if not len(wanted):
+        return np.zeros(0, np.int64)
+    is_wanted = np.zeros(size, np.bool_)
+    is_wanted[wanted] = True
+    return np.flatnonzero(is_wanted[index])
 
 
 def moved_to_clock(anchors: Int64s, shifts: Int64s, points: Int64s) -> Int64s:

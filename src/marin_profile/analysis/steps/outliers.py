@@ -20,10 +20,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from marin_profile.analysis.clocks import ClockCheck
 from marin_profile.analysis.device_ops import DeviceOps, HostDevices
 from marin_profile.analysis.gaps import LOOKAHEAD, NOISE, find_gaps
 from marin_profile.analysis.host_activity import HostActivity, IdleGap
+from marin_profile.analysis.host_thread import HostThread
 from marin_profile.analysis.steps.series import NO_STEP, StepSeries, known_medians
 from marin_profile.base.columns import counts_of, sum_by, unique_pairs
 from marin_profile.events.classify import (
@@ -98,10 +98,10 @@ def explain(
     first: int,
     slow: Sequence[int],
     terms: Sequence[dict[str, Int64s]],
-    clock: ClockCheck,
+    thread: HostThread | None,
 ) -> dict[int, Cause]:
     """The causes of the outliers at the positions `slow`. `terms`: per device of the steps the
-    ledger terms of each step's period; `clock`: the host's."""
+    ledger terms of each step's period; `thread`: see `thread_beside`."""
     if not slow:
         return {}
     begin, end, known = steps.spans
@@ -112,7 +112,7 @@ def explain(
         _Device(host, device, begin[row], end[row], known[row], usual[row], terms[row])
         for row, device in enumerate(host.main)
     ]
-    activity = HostActivity(host, clock)
+    activity = HostActivity(thread)
     by_length = sorted(slow, key=lambda at: _longest(begin, end, known, at), reverse=True)
     causes = {}
     for position in by_length[:MOST_EXPLAINED]:
