@@ -27,10 +27,10 @@ def test_schedule_power_and_cost(tmp_path: Path, capfd, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines = said(["--minutes", "2", "--spread", "1"], capfd)
     assert lines[1:5] == [
-        "  warm-up 1: b, a, control",
+        "  warm-up 1: a, control, b",
         "  round 1: control, a, b",
         "  round 2: b, a, control",
-        "  round 3: control, a, b",
+        "  round 3: a, b, control",
     ]
     assert f"  a: MARIN_PROFILE_OUT={tmp_path}/D/runs/round01-a/out prog 'a b' --x" in lines
     # 3 arms in one round to warm up and 20 more.

@@ -47,8 +47,8 @@ def test_no_arm_is_run_longer_than_needed(tmp_path: Path) -> None:
     the_plan = plan(tmp_path, "fast", "same", warmup="2")
     found, ran = played(the_plan, lambda run: good(run, 80 if run.arm == "fast" else 100))
     assert ran[:6] == [
-        *("warmup02-control", "warmup02-fast", "warmup02-same"),
-        *("warmup01-same", "warmup01-fast", "warmup01-control"),
+        *("warmup02-same", "warmup02-control", "warmup02-fast"),
+        *("warmup01-fast", "warmup01-control", "warmup01-same"),
     ]
     assert found.race.arms["fast"].state == "wins"
     assert found.race.arms["same"].state == "no_win"
@@ -81,9 +81,15 @@ def test_one_failure_costs_a_round_two_cost_the_arm(tmp_path: Path) -> None:
 def test_without_the_control_of_a_round_the_rest_of_it_is_not_run(tmp_path: Path) -> None:
     the_plan = plan(tmp_path, "a")
     found, ran = played(
-        the_plan, lambda run: bad(run) if (run.arm, run.round) == ("control", 2) else good(run)
+        the_plan,
+        lambda run: (
+            bad(run)
+            if (run.arm, run.round) == ("control", 4)
+            else good(run, 100 + 10 * (run.arm == "a") * (-1) ** run.round)
+        ),
     )
-    assert "round03-a" not in ran
+    assert "round05-a" not in ran
+    assert "round06-a" in ran
     assert len(found.effects["a"]) == found.rounds - 1
 
 
@@ -120,11 +126,21 @@ def test_the_mean_may_be_judged(tmp_path: Path) -> None:
 
 
 def test_turned_orders_cancel_a_drift() -> None:
-    """The place of an arm, less the control's, sums to zero over two rounds."""
+    """The place of an arm less the control's sums to zero over two rounds, and over eight rounds
+    each arm is at each place twice."""
     names = ["control", "a", "b", "c"]
-    rounds = [order_of(at, names, "turned", 0, names) for at in range(-2, 2)]
-    assert rounds[0] == rounds[2] == ("control", "a", "b", "c")
-    assert rounds[1] == rounds[3] == ("c", "b", "a", "control")
+    rounds = [order_of(at, names, "turned", 0, names) for at in range(8)]
+    assert rounds[:4] == [
+        ("control", "a", "b", "c"),
+        ("c", "b", "a", "control"),
+        ("a", "b", "c", "control"),
+        ("control", "c", "b", "a"),
+    ]
+    for one, two in zip(rounds[::2], rounds[1::2], strict=True):
+        assert one == two[::-1]
+    for place in zip(*rounds, strict=True):
+        assert sorted(place) == sorted(2 * names)
+    assert order_of(-1, names, "turned", 0, names) == rounds[7]
     assert order_of(1, names, "turned", 0, {"control", "b"}) == ("b", "control")
 
 

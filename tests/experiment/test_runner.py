@@ -57,8 +57,8 @@ def test_the_faster_arm_wins_and_is_ranked_first(tmp_path: Path) -> None:
     # The control runs in each round; every second round is the other way round.
     order = [line.split()[2] for line in (scripted / "times").read_text().splitlines()[::2]]
     assert order[:8] == [
-        *("warmup01-slow", "warmup01-fast", "warmup01-same", "warmup01-control"),
-        *("round01-control", "round01-same", "round01-fast", "round01-slow"),
+        *(f"warmup01-{arm}" for arm in ("fast", "same", "control", "slow")),
+        *(f"round01-{arm}" for arm in ("control", "same", "fast", "slow")),
     ]
     assert order[8:12] == [f"round02-{arm}" for arm in ("slow", "fast", "same", "control")]
 

@@ -105,7 +105,7 @@ def _changed(found: Experiment) -> list[Block]:
         )
     if not told:
         return []
-    note = "Between the captures of median step time of the arm and of the control."
+    note = "Between the captures of the arm and the control's of the same rounds, told from noise."
     return [Paragraph(note), *bullets(told)]
 
 

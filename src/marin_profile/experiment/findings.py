@@ -35,8 +35,8 @@ OF_TOP = 5
 
 
 class Changed(Record):
-    """What of an arm's step changed most against the control's, microseconds per step and
-    device."""
+    """What of an arm's mean step changed most against the control's, over its pairs of captures:
+    microseconds per step and device."""
 
     name: str
     kind: Literal["region", "op"]
@@ -58,8 +58,9 @@ class ArmResult(Record):
     measure (mean or typical), without an interval. `step_time`: the median of the captures,
     microseconds; `spread`: of a step time from run to run, per cent. `captures` were spent on it,
     `pairs` of them count against the control's. `needed`: rounds that would settle it if it stays
-    as estimated. `caveats`: why its step may not be compared with the control's. `problems`: of its
-    runs that failed. `command`: what runs it again."""
+    as estimated. `median_run`: the run of median step time, whose files lie in `runs/`. `caveats`:
+    why its step may not be compared with the control's. `problems`: of its runs that failed.
+    `command`: what runs it again."""
 
     rank: int
     arm: str
@@ -74,6 +75,7 @@ class ArmResult(Record):
     step_time: float | None = None
     spread: float | None = None
     needed: int | None = None
+    median_run: str | None = None
     memory: MemoryPeak | None = None
     changed: Changed | None = None
     why_not_changed: str | None = None
@@ -96,6 +98,7 @@ class ControlResult(Record):
     captures: int
     seconds: float
     step_time: float | None = None
+    median_run: str | None = None
     problem: str | None = None
     problems: tuple[str, ...] = ()
     command: str
@@ -135,11 +138,7 @@ def findings(plan: Plan, sources: Sources, progress: Progress, load: Load) -> Ex
     """`load`: the summary of a run, None where it is gone."""
     other: Measure = "mean" if plan.measure == "typical" else "typical"
     others = effects_of(plan, progress.outcomes, other, plan.rounds)
-    reference = _median_capture(progress, plan.control.name, plan.measure, load)
-    rows = [
-        _arm(plan, sources, progress, arm.name, others[arm.name], reference, load)
-        for arm in plan.others
-    ]
+    rows = [_arm(plan, sources, progress, arm.name, others[arm.name], load) for arm in plan.others]
     rows.sort(key=lambda row: (row.standing != "wins", row.effect is None, row.effect, row.arm))
     control = plan.control.name
     return Experiment(
@@ -155,6 +154,7 @@ def findings(plan: Plan, sources: Sources, progress: Progress, load: Load) -> Ex
             captures=_captures(progress, control),
             seconds=_seconds(progress, control),
             step_time=_median_time(progress, control, plan.measure),
+            median_run=_median_run(progress, control, plan.measure),
             problem=progress.failed.get(control),
             problems=_problems(progress, control),
             command=_again(plan, sources, control),
@@ -169,14 +169,12 @@ def _arm(
     progress: Progress,
     name: str,
     other_effects: Sequence[float],
-    reference: ProfileSummary | None,
     load: Load,
 ) -> ArmResult:
     arm, effects = plan.arm(name), progress.effects[name]
     found, standing = progress.race.arms[name], _standing(progress, name)
     spread = stdev(effects) if len(effects) > 1 else None
-    own = _median_capture(progress, name, plan.measure, load)
-    comparison = compare(reference, own, top_k=OF_TOP) if reference and own else None
+    comparison = _comparison(plan, progress, name, load)
     changed, why_not = _changed(comparison)
     return ArmResult(
         rank=0,
@@ -194,6 +192,7 @@ def _arm(
         step_time=_median_time(progress, name, plan.measure),
         spread=None if spread is None else 100 * spread / math.sqrt(2),
         needed=_needed(plan, found.estimate, spread) if standing == "undecided" else None,
+        median_run=_median_run(progress, name, plan.measure),
         memory=_memory(comparison),
         changed=changed,
         why_not_changed=why_not,
@@ -237,7 +236,9 @@ def _changed(found: Comparison | None) -> tuple[Changed | None, str | None]:
         ("region", found.attribution.headline.rows),
         ("op", found.attribution.ops.rows),
     ):
-        named = [row for row in rows if row.delta and not row.name.startswith("(")]
+        named = [
+            row for row in rows if row.delta and not row.noise and not row.name.startswith("(")
+        ]
         for row in named[:1]:
             return (
                 Changed(
@@ -248,7 +249,7 @@ def _changed(found: Comparison | None) -> tuple[Changed | None, str | None]:
                 ),
                 None,
             )
-    return None, "nothing that has a name changed"
+    return None, "no part of the mean step is told from noise"
 
 
 def _memory(found: Comparison | None) -> MemoryPeak | None:
@@ -262,14 +263,25 @@ def _memory(found: Comparison | None) -> MemoryPeak | None:
     )
 
 
-def _median_capture(
-    progress: Progress, name: str, measure: Measure, load: Load
-) -> ProfileSummary | None:
+def _comparison(plan: Plan, progress: Progress, name: str, load: Load) -> Comparison | None:
+    """Of the arm's captures with the control's of the same rounds, as pairs."""
+    controls = {one.run.round: one for one in progress.measured(plan.control.name)}
+    sides: tuple[list[ProfileSummary], list[ProfileSummary]] = ([], [])
+    for one in progress.measured(name):
+        if one.run.round in controls:
+            before, after = load(controls[one.run.round]), load(one)
+            if before is not None and after is not None:
+                sides[0].append(before)
+                sides[1].append(after)
+    return compare(*sides, top_k=OF_TOP, paired=True) if sides[0] else None
+
+
+def _median_run(progress: Progress, name: str, measure: Measure) -> str | None:
     """That of the median step time, of two the shorter one."""
     ordered = sorted(
         progress.measured(name), key=lambda one: (step_time(one, measure) or 0.0, one.run.round)
     )
-    return load(ordered[(len(ordered) - 1) // 2]) if ordered else None
+    return ordered[(len(ordered) - 1) // 2].run.folder if ordered else None
 
 
 def _median_time(progress: Progress, name: str, measure: Measure) -> float | None:

@@ -66,7 +66,7 @@ def forecast(
         )
         yield f"  {which}: {', '.join(order)}"
     if len(numbers) > ROUNDS_SHOWN:
-        how = "each in the other direction" if plan.order == "turned" else "each shuffled"
+        how = "every second one backwards" if plan.order == "turned" else "shuffled by the seed"
         yield f"  ... {how}"
     yield "Commands:"
     for arm in plan.arms:

@@ -83,17 +83,16 @@ def _undecided(found: Experiment, arm: ArmResult) -> str:
     if arm.effect is None:
         return f"{visible(arm.arm)} has no pair of captures"
     stands = f"{visible(arm.arm)} stands at {change(arm.effect)} ({interval(arm)})"
-    return f"{stands}, {needed(found, arm)}"
+    return f"{stands}: {needed(found, arm)}"
 
 
 def needed(found: Experiment, arm: ArmResult) -> str:
     """What would settle an arm that is undecided."""
     if arm.needed is not None and arm.needed > found.most_rounds:
         return f"about {arm.needed} rounds would settle it if it stays so"
-    spread = f" ({arm.spread:.1f} % from run to run)" if arm.spread is not None else ""
-    if found.most_rounds < MOST_ROUNDS and (arm.effect or 0.0) > -found.worthwhile:
-        return f"so a gain of {found.worthwhile:g} % is neither shown nor excluded{spread}"
-    return f"which takes longer captures or less noise{spread} to settle"
+    spread = f" (now {arm.spread:.1f} % from run to run)" if arm.spread is not None else ""
+    more = f"more rounds (up to {MOST_ROUNDS}), " if found.most_rounds < MOST_ROUNDS else ""
+    return f"it takes {more}longer captures or less noise{spread}"
 
 
 def _none(found: Experiment) -> str:
