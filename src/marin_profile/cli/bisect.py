@@ -14,7 +14,9 @@ from marin_profile.base.text import plural, visible
 from marin_profile.cli.options import Verb, note, warmup_option
 
 if TYPE_CHECKING:
+    from marin_profile.comparison import Comparison
     from marin_profile.experiment.bisect_journal import Kept
+    from marin_profile.experiment.bisect_result import BisectResult
     from marin_profile.experiment.bisection import Question
     from marin_profile.experiment.commits import CommitRange
     from marin_profile.experiment.trying import Commands
@@ -183,7 +185,7 @@ def command(
         say=note,
         hooks=TERMINAL,
     )
-    if not _answer(kept, Path(output_dir)):
+    if not _answer(kept, Path(output_dir), warmup_steps):
         ctx.exit(NOT_FOUND_OUT)
 
 
@@ -259,7 +261,18 @@ def _below_checkout(leaves: str | None) -> str | None:
     return str(path)
 
 
-def _answer(kept: Kept, folder: Path) -> bool:
+def _explained(result: BisectResult, folder: Path, warmup_steps: int) -> Comparison | None:
+    """Of the newest captures before and after the commit that was found."""
+    from marin_profile.experiment.explained import explained
+
+    captures = [result.newest_capture(at) for at in (result.before, result.after)]
+    if result.state != "found" or captures[0] is None or captures[1] is None:
+        return None
+    before, after = (str(folder / one) for one in captures if one is not None)
+    return explained(before, after, warmup_steps=warmup_steps)
+
+
+def _answer(kept: Kept, folder: Path, warmup_steps: int) -> bool:
     """Write it and print it; whether a commit was found."""
     from marin_profile.base.durable import write_whole
     from marin_profile.documents import html, markdown
@@ -268,9 +281,13 @@ def _answer(kept: Kept, folder: Path) -> bool:
     from marin_profile.schema import canonical_json
 
     result = result_of(kept)
-    document = bisect_document(result)
+    comparison = _explained(result, folder, warmup_steps)
+    document = bisect_document(result, comparison)
+    told = figures(result)
+    if comparison is not None and comparison.hlo is not None:
+        told["hlo"] = comparison.hlo.model_dump(mode="python", by_alias=True)
     files = {
-        "bisect.json": canonical_json(figures(result)),
+        "bisect.json": canonical_json(told),
         "bisect.md": markdown.render(document),
         "bisect.html": html.render(document),
     }

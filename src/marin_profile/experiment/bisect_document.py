@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marin_profile.base.text import NOT_KNOWN, duration, number, plural, share
+from marin_profile.comparison import Comparison
 from marin_profile.documents.model import (
     Block,
     Document,
@@ -25,18 +26,22 @@ from marin_profile.experiment.bisect_result import (
     sure,
 )
 from marin_profile.experiment.commits import SHORT
+from marin_profile.reports.hlo import hlo_answer, hlo_section
 
 MOST_ROWS = 200
 # Commits that were not captured are listed from this probability on.
 WORTH_A_ROW = 0.001
 
 
-def bisect_document(result: BisectResult) -> Document:
+def bisect_document(result: BisectResult, comparison: Comparison | None = None) -> Document:
+    """`comparison`: of the last capture before the change with that of the commit found."""
+    explained = hlo_answer(comparison) if comparison else []
     return Document(
         title=sentence(result),
-        lead=tuple(_lead(result)),
+        lead=(*_lead(result), *explained),
         sections=sections(
             (
+                ("What XLA did differently", hlo_section(comparison) if comparison else []),
                 ("Commits", _commits(result)),
                 ("Left out", _skipped(result)),
                 ("Captures", _tries(result)),
