@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ class Threads:
 
     def executor(self) -> AbstractContextManager[ThreadPoolExecutor]:
         return ThreadPoolExecutor(self.workers)
+
+    def watch(self) -> Callable[[], None]:
+        return lambda: None
 
 
 @pytest.mark.parametrize("crew", [Alone(), Threads(), Processes(2, begin)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dask
+import distributed  # noqa: F401  # its defaults are there before some of them are set
 import pytest
 
 from builders_pod import write_pod
@@ -53,6 +55,36 @@ def test_a_fleet_gives_the_same_table(local, tmp_path):
 def test_a_killed_worker_changes_nothing(local, tmp_path):
     deeds = [Deed(number, str(tmp_path), kills=int(number == 1)) for number in range(5)]
     assert list(each(do, deeds, local)) == list(range(5))
+
+
+def test_a_worker_that_is_long_in_coming_back_comes_back(tmp_path):
+    """Dask's patience with it is a hundredth of a second here, less than any process takes."""
+    deeds = [Deed(number, str(tmp_path), kills=int(number == 1)) for number in range(3)]
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10ms"}),
+        dask_crew("local", 1) as crew,
+    ):
+        assert list(each(do, deeds, crew)) == list(range(3))
+
+
+def test_that_no_worker_is_left_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("marin_profile.base.crew.WATCH_SECONDS", 0.1)
+    monkeypatch.setattr("marin_profile.base.dask_crew.SECONDS_WITHOUT_WORKERS", 0.3)
+    with dask_crew("local", 1) as crew:
+        crew.client.retire_workers(list(crew.client.nthreads()))
+        with pytest.raises(RemoteError, match="No Dask worker is left at local"):
+            list(each(do, [Deed(0, str(tmp_path))], crew))
+
+
+def test_workers_that_never_start_are_an_error(monkeypatch):
+    monkeypatch.setattr("marin_profile.base.dask_crew.SECONDS_TO_START", 1)
+    sleeping = {"distributed.worker.preload": ["import time; time.sleep(20)"]}
+    with (
+        dask.config.set(sleeping),
+        pytest.raises(RemoteError, match="could not be started here in 1 s"),
+        dask_crew("local", 1),
+    ):
+        pass
 
 
 def test_no_scheduler_is_an_error(monkeypatch):

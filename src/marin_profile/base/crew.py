@@ -6,6 +6,7 @@ Contract
   for another. One under which a process dies TRIES times is Lost. An executor that broke is made
   anew. What the function itself raises ends the work.
 * At most one task more than there are workers is handed out at a time.
+* While nothing gets done, the crew is asked every WATCH_SECONDS whether it can go on.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 TRIES = 3
+WATCH_SECONDS = 5.0
 
 
 class Crew(Protocol):
@@ -35,6 +37,11 @@ class Crew(Protocol):
 
     def executor(self) -> AbstractContextManager[Executor]:
         """A new one, for as long as the block lasts."""
+        ...
+
+    def watch(self) -> Callable[[], None]:
+        """Of one wait for tasks: called now and then, it raises a ProfileError where nobody is left
+        to do them."""
         ...
 
 
@@ -67,6 +74,9 @@ class Alone:
     def executor(self) -> AbstractContextManager[Executor]:
         return _InTurn()
 
+    def watch(self) -> Callable[[], None]:
+        return _nothing
+
 
 @dataclass(frozen=True)
 class Processes:
@@ -91,6 +101,9 @@ class Processes:
             yield pool
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def watch(self) -> Callable[[], None]:
+        return _nothing  # where a process dies the pool breaks, and nothing waits
 
 
 def _begin_process(begin: Callable[[], None]) -> None:
@@ -138,7 +151,7 @@ def each(
                     hand.out(waiting, most=crew.workers + 1)
                 meanwhile()
                 meanwhile = _nothing
-                for number, future in hand.back():
+                for number, future in hand.back(crew.watch()):
                     try:
                         results[number] = future.result()
                     except crew.deaths as death:
@@ -175,8 +188,9 @@ class _Hand:
             else:
                 numbers.popleft()
 
-    def back(self) -> list[tuple[int, Future[Any]]]:
+    def back(self, watch: Callable[[], None]) -> list[tuple[int, Future[Any]]]:
         if not self.under_way:
             return []
-        done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
+        while not (done := wait(self.under_way, WATCH_SECONDS, FIRST_COMPLETED).done):
+            watch()
         return sorted((self.under_way.pop(future), future) for future in done)

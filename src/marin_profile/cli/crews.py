@@ -47,7 +47,7 @@ def crew_of(jobs: int, scheduler: str | None, size: int) -> Iterator[Crew]:
     if scheduler is not None:
         from marin_profile.base.dask_crew import dask_crew
 
-        with dask_crew(scheduler, jobs) as crew:
+        with dask_crew(scheduler, jobs, ready_to_read) as crew:
             yield crew
         return
     from marin_profile.base.crew import Alone, Processes
