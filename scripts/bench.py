@@ -5,6 +5,8 @@ Usage: python scripts/bench.py ratios [--events 3000000] [--xprof-python P] [--p
        python scripts/bench.py cold [--events 3000000] [--repeat 3] [--beside SRC]
        python scripts/bench.py verdict [--runs 20000] [--seed 1]
        python scripts/bench.py sequential [--runs 100000] [--seed 1]
+       python scripts/bench.py sweeps [--runs 2000] [--seed 1]
+       python scripts/bench.py bisects [--runs 200] [--seed 1]
        python scripts/bench.py hosts [--hosts 8 16 32 64] [--events 1000000]
        python scripts/bench.py pod [--hosts 1024] [--jobs 2]
        python scripts/bench.py callback [--captures 4] [--end]
@@ -22,6 +24,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+import bench_bisects
 import bench_callback
 import bench_cold
 import bench_events
@@ -32,6 +35,7 @@ import bench_repeats
 import bench_sequential
 import bench_soak
 import bench_step
+import bench_sweeps
 import bench_verdict
 
 Arguments = Callable[[argparse.ArgumentParser], None]
@@ -62,6 +66,16 @@ VERBS: dict[str, tuple[str, Arguments, Bench]] = {
         "simulated looks after every pair",
         bench_sequential.add_arguments,
         bench_sequential.bench_sequential,
+    ),
+    "sweeps": (
+        "simulated experiments with several arms",
+        bench_sweeps.add_arguments,
+        bench_sweeps.bench_sweeps,
+    ),
+    "bisects": (
+        "simulated searches for a slower commit",
+        bench_bisects.add_arguments,
+        bench_bisects.bench_bisects,
     ),
     "hosts": (
         "speed and memory by hosts and processes",

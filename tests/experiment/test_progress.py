@@ -112,7 +112,7 @@ def test_another_kind_of_step_is_no_pair(tmp_path: Path) -> None:
 def test_at_the_end_of_the_rounds(tmp_path: Path) -> None:
     the_plan = plan(tmp_path, "a", rounds="3")
     found, ran = played(
-        the_plan, lambda run: good(run, 100 * 1.5 ** (run.round * (run.arm == "a")) / 1.5)
+        the_plan, lambda run: good(run, 100 * 1.5 ** (-run.round * (run.arm == "a")))
     )
     assert found.race.arms["a"].state == "undecided"
     assert len(ran) == 6

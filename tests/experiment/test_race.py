@@ -41,7 +41,7 @@ def test_an_arm_wins_as_soon_as_its_bound_is_below_zero() -> None:
 
 
 def test_an_arm_stops_where_a_gain_worth_having_is_excluded() -> None:
-    bound = float(t_quantile(1 - level_of_one_look(0.10), 5.0)) / math.sqrt(6)
+    bound = float(t_quantile(1 - 1 / 18, 5.0)) / math.sqrt(6)
     assert alone(with_mean_and_sd(1.001 * bound, 1.0, 6), worthwhile=0.0) == "no_win"
     assert alone(with_mean_and_sd(0.999 * bound, 1.0, 6), worthwhile=0.0) == "running"
     assert alone(with_mean_and_sd(0.999 * bound, 1.0, 6), worthwhile=-0.01) == "no_win"
@@ -87,7 +87,7 @@ def test_what_cannot_be_judged(effects: list[float], options: dict[str, int]) ->
 def test_a_winner_leaves_its_error_to_the_others() -> None:
     """Two arms: 0.5 % for each; after the first has won, 1 % for the other."""
     half, whole = (
-        float(t_quantile(1 - level_of_one_look(level), 11.0 + 3.0)) / math.sqrt(12)
+        float(t_quantile(1 - level_of_one_look(level), 11.0 + 0.8)) / math.sqrt(12)
         for level in (0.005, 0.01)
     )
     b = with_mean_and_sd(-0.5 * (half + whole), 1.0, 12)
@@ -102,7 +102,8 @@ def test_an_arm_that_scatters_more_keeps_its_own_error() -> None:
     wild = with_mean_and_sd(-0.05, 0.05, 5)
     arm = decide({"wild": wild, **quiet}).arms["wild"]
     level = level_of_one_look(0.025 / 8)
-    width = float(t_quantile(1 - level, 4.0 + 3.0)) * 0.05 / math.sqrt(5)
+    # Seven others count as 0.8 log2(8) degrees of freedom.
+    width = float(t_quantile(1 - level, 4.0 + 2.4)) * 0.05 / math.sqrt(5)
     assert arm.high - arm.low == pytest.approx(2 * width)
     assert arm.state == "running"
 

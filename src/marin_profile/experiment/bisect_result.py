@@ -117,7 +117,7 @@ def result_of(kept: Kept) -> BisectResult:
         before=before,
         after=after,
         confidence=search.confidence if search else None,
-        none=search.posterior[0] if search else None,
+        none=search.no_slowdown if search else None,
         change=_change(logs, before, after) if state in ("found", "unsure") else None,
         ends=_change(logs, 0, commits.last),
         tries=tries,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marin_profile.experiment.race import ERROR, WIN_WEIGHT
+from marin_profile.experiment.race import ERROR
+from marin_profile.experiment.spread import most_weight
 from marin_profile.verdict.sequential import FIRST_LOOK, LAST_LOOK, level_of_one_look
 from marin_profile.verdict.student import Floats, t_quantile
 
@@ -60,7 +61,7 @@ def _wins(effects: Floats, level: float) -> Floats:
     freedom, used = rounds - 1.0, variances[:, 0]
     if arms > 1:
         others = freedom * (arms - 1) / (1 + (arms - 2) / 4)
-        weight = min(WIN_WEIGHT, others)
+        weight = min(most_weight(arms), others)
         steadied = freedom * used + weight * variances[:, 1:].mean(axis=-1)
         used = np.maximum(used, steadied / (freedom + weight))
         freedom += weight

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from marin_profile.verdict.student import Floats
 
-# Prior probabilities: a slowdown of `least_change` or more; no change; less of a change, up or
-# down; a speedup of `least_change` or more.
-_SLOWER, _SAME, _LESS, _FASTER = 0.5, 0.25, 0.125, 0.125
+# Prior probabilities: a slowdown of `least_change` or more, and a smaller one; no change; a speedup
+# of less than `least_change`, and of more.
+_SLOWER, _SLIGHTLY_SLOWER, _SAME, _SLIGHTLY_FASTER, _FASTER = 0.5, 0.1, 0.25, 0.05, 0.1
 _MOST_CHANGE = math.log(16.0)
 # What is known of the spread from run to run before any capture: as much as one repeat tells.
 _SPREAD, _SPREAD_FREEDOM = 0.02, 1.0
@@ -28,6 +29,15 @@ _DRIFTS = (0.0, 1.0, 3.0)
 _NODES = 81
 
 
+@dataclass(frozen=True)
+class Posterior:
+    """`commits[0]`: no slowdown; `commits[c]`: the first bad commit is c. `slight`: the probability
+    of a slowdown of less than the least one looked for, which is part of them."""
+
+    commits: tuple[float, ...]
+    slight: float
+
+
 def posterior_of(
     commits: Sequence[int],
     log_step_times: Sequence[float],
@@ -35,10 +45,11 @@ def posterior_of(
     last: int,
     least_change: float,
     spread: float | None,
-) -> tuple[float, ...]:
-    """Index 0: no slowdown; c: the first bad commit is c, up to `last`."""
+) -> Posterior:
+    """First bad commits are 1 to `last`."""
     if not commits:
-        return (1.0 - _SLOWER, *[_SLOWER / last] * last)
+        slower = _SLOWER + _SLIGHTLY_SLOWER
+        return Posterior((1.0 - slower, *[slower / last] * last), _SLIGHTLY_SLOWER)
     at = np.asarray(commits)
     steps = (at >= np.arange(1, last + 1)[:, np.newaxis]).astype(np.float64)
     times = np.asarray(log_step_times, np.float64)
@@ -49,7 +60,8 @@ def posterior_of(
     ]
     evidence = np.logaddexp.reduce(np.stack(tables), axis=0)
     weights = np.exp(evidence - evidence.max())
-    return tuple((weights / weights.sum()).tolist())
+    none, more, slight = np.split(weights / weights.sum(), [1, 1 + last])
+    return Posterior((float(none[0]), *(more + slight).tolist()), float(slight.sum()))
 
 
 def _whitened(rounds: Sequence[int | None], drift: float) -> tuple[Floats, float]:
@@ -69,7 +81,8 @@ def _log_evidence(
     least_change: float,
     prior: tuple[float, float],
 ) -> Floats:
-    """Of no slowdown and of each first bad commit, times its prior probability."""
+    """Of no slowdown, of each first bad commit, and of each with a slight slowdown, times its prior
+    probability."""
     inverse, log_determinant = whitened
     level = inverse.sum(axis=1)
     known = float(level @ level)
@@ -100,9 +113,14 @@ def _log_evidence(
     octaves = math.log(_MOST_CHANGE / least_change)
     slower = of(least_change, _MOST_CHANGE, lambda change: 1.0 / (change * octaves))
     faster = of(-_MOST_CHANGE, -least_change, lambda change: -1.0 / (change * octaves))
-    less = of(-least_change, least_change, lambda change: np.full_like(change, 0.5 / least_change))
-    no_slowdown = _SAME + _LESS * less.mean() + _FASTER * faster.mean()
+    slightly_slower, slightly_faster = (
+        of(low, low + least_change, lambda change: np.full_like(change, 1.0 / least_change))
+        for low in (0.0, -least_change)
+    )
+    none = _SAME + _SLIGHTLY_FASTER * slightly_faster.mean() + _FASTER * faster.mean()
+    prior_of_each = np.array([[_SLOWER], [_SLIGHTLY_SLOWER]]) / len(steps)
+    each = prior_of_each * np.stack([slower, slightly_slower])
     common = -power * math.log(squares) - 0.5 * (log_determinant + math.log(known))
     with np.errstate(divide="ignore"):
-        values = np.log(np.concatenate([[no_slowdown], _SLOWER / len(steps) * slower]))
+        values = np.log(np.concatenate([[none], *each]))
     return np.asarray(values + common)

@@ -6,8 +6,8 @@ Contract
   That is exact for arms of one spread; others, and heavy tails, were simulated.
 * The intervals of all arms and looks together hold all true effects in at least 95 %.
 * An arm stops as soon as it wins; is certainly slower (its interval is above zero); or has no win
-  worth having: the bound of this arm alone, all looks together, excludes a gain of `worthwhile` (in
-  at most NO_WIN_ERROR of the arms that have just that gain, in few of those that have twice it).
+  worth having: its bound of level 1 / (3 rounds), of this look alone, excludes a gain of
+  `worthwhile`. So stop about 1 in 6 arms that gain just that, and 1 in 100 that gain twice as much.
   After `most_rounds` it is undecided. No bound holds before three rounds.
 * Effects are logarithms of ratios: negative is faster. Drift common to a round cancels in them.
   One capture of the control a round serves all arms: a second one would cost what it saves, as
@@ -35,22 +35,19 @@ State = Literal["running", "wins", "slower", "no_win", "undecided"]
 
 ERROR = 0.01
 WORTHWHILE = math.log1p(-0.01)
-NO_WIN_ERROR = 0.10
 INTERVAL_ERROR = 0.05
-
-# Degrees of freedom that the other arms' spreads count as, where one wins and where it does not.
-WIN_WEIGHT = 3.0
-NO_WIN_WEIGHT = 8.0
 
 
 @dataclass(frozen=True)
 class ArmStanding:
-    """`estimate`: the mean effect, None before the first round; `low`, `high`: of the interval."""
+    """`estimate`: the mean effect, None before the first round; `low`, `high`: of the interval;
+    `best`: the bound that stops the arm where it excludes a gain worth having."""
 
     state: State
     estimate: float | None
     low: float
     high: float
+    best: float
     rounds: int
 
 
@@ -72,8 +69,7 @@ class Race:
 class _Arm:
     rounds: int
     estimate: float
-    winning: Spread
-    steadied: Spread
+    spread: Spread
 
 
 def decide(
@@ -112,8 +108,7 @@ def _arm(name: str, effects: Mapping[str, Sequence[float]]) -> _Arm:
     return _Arm(
         len(own),
         math.fsum(own) / len(own),
-        spread_of(own, others, weight=WIN_WEIGHT, own_at_least=True),
-        spread_of(own, others, weight=NO_WIN_WEIGHT, own_at_least=False),
+        spread_of(own, others),
     )
 
 
@@ -125,7 +120,7 @@ def _winners(
     while len(winners) < family:
         level = level_of_one_look(error / (family - len(winners)), most_rounds)
         now = {
-            name for name, arm in looked.items() if arm.estimate + arm.winning.half_width(level) < 0
+            name for name, arm in looked.items() if arm.estimate + arm.spread.half_width(level) < 0
         }
         if now <= winners:
             break
@@ -136,24 +131,22 @@ def _winners(
 def _standing(
     arm: _Arm, wins: bool, family: int, worthwhile: float, most_rounds: int
 ) -> ArmStanding:
-    width = arm.winning.half_width(level_of_one_look(INTERVAL_ERROR / 2 / family, most_rounds))
+    width = arm.spread.half_width(level_of_one_look(INTERVAL_ERROR / 2 / family, most_rounds))
     low, high = arm.estimate - width, arm.estimate + width
-    gain_excluded = arm.estimate - arm.steadied.half_width(
-        level_of_one_look(NO_WIN_ERROR, most_rounds)
-    )
+    best = arm.estimate - arm.spread.half_width(1 / (3 * arm.rounds))
     state: State = "running"
     if wins:
         # What Holm's procedure gives to the last arms reaches as far as zero.
         state, high = "wins", min(high, 0.0)
     elif low > 0:
         state = "slower"
-    elif gain_excluded > worthwhile:
+    elif best > worthwhile:
         state = "no_win"
     elif arm.rounds >= most_rounds:
         state = "undecided"
-    return ArmStanding(state, arm.estimate, low, high, arm.rounds)
+    return ArmStanding(state, arm.estimate, low, high, best, arm.rounds)
 
 
 def _before_a_look(values: Sequence[float]) -> ArmStanding:
     estimate = math.fsum(values) / len(values) if values else None
-    return ArmStanding("running", estimate, -math.inf, math.inf, len(values))
+    return ArmStanding("running", estimate, -math.inf, math.inf, -math.inf, len(values))

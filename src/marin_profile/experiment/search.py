@@ -2,9 +2,10 @@
 
 Contract
 * Commit 0 is the good end, commit N the bad end. The step got slower once, at the first bad commit
-  1 ... N, by `least_change` or more; or it did not. `posterior` holds both.
-* A commit is found, or "no slowdown" said, at a probability of CONFIDENCE or more; found only where
-  the commit and the one before it were captured twice.
+  1 ... N, or it did not. `posterior` holds both.
+* A commit is found at a probability of CONFIDENCE or more, and only where the commit and the one
+  before it were captured twice. "No slowdown" is said at the same probability of none of
+  `least_change` or more: a smaller one is found where that takes no longer, and not looked for.
 * Captures of one round share the drift of their machine. Skipped commits are never next; where the
   slowdown may be among them alone, nothing is found and `between` names them.
 * `next` is None when the search is over: found, no slowdown, `most` captures taken, or nothing left
@@ -26,7 +27,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from marin_profile.experiment.posterior import posterior_of
+from marin_profile.experiment.posterior import Posterior, posterior_of
 
 State = Literal["running", "found", "no_slowdown", "undecided"]
 
@@ -52,11 +53,13 @@ class Measurement:
 class Search:
     """`posterior[c]`: the probability that c is the first bad commit; `[0]`: of no slowdown.
 
+    `no_slowdown` is the probability of none of `least_change` or more.
     `confidence` is that of what `state` says: of the commit found, of no slowdown, else of the
     first bad commit being after A and no later than B, with `between` = (A, B)."""
 
     state: State
     posterior: tuple[float, ...]
+    no_slowdown: float
     next: int | None
     found: int | None
     confidence: float
@@ -97,32 +100,33 @@ def judge(
 
 
 def _search(
-    posterior: tuple[float, ...],
+    known: Posterior,
     taken: Counter[int],
     can_be_taken: Sequence[int],
     most: int,
     confidence: float,
 ) -> Search:
+    posterior = known.commits
     commits = len(posterior) - 1
-    none = posterior[0]
+    none = posterior[0] + known.slight
     between = _between(posterior, can_be_taken, confidence)
     inside = math.fsum(posterior[between[0] + 1 : between[1] + 1])
 
     def search(state: State, sure: float, following: int | None = None) -> Search:
         found = between[1] if state == "found" else None
-        return Search(state, posterior, following, found, sure, between)
+        return Search(state, posterior, none, following, found, sure, between)
 
     ends = min((0, commits), key=lambda end: taken[end])
     if taken[ends] >= REPEATS:
-        if none >= confidence:
-            return search("no_slowdown", none)
         if inside >= confidence and _neighbours(between, can_be_taken):
             fewer = min(between, key=lambda side: taken[side])
             if taken[fewer] >= REPEATS:
                 return search("found" if between[1] - between[0] == 1 else "undecided", inside)
             following = fewer
+        elif none >= confidence:
+            return search("no_slowdown", none)
         else:
-            following = ends if none > DOUBT else _middle(posterior, can_be_taken)
+            following = ends if posterior[0] > DOUBT else _middle(posterior, can_be_taken)
     else:
         following = ends
     if taken.total() >= most:
