@@ -125,3 +125,12 @@ def test_a_folder_that_others_can_write_is_not_trusted(
     folder.chmod(0o777)
     with pytest.warns(RuntimeWarning, match="no folder is writable"):
         assert jit.jit(add)(1, 1) == 2
+
+
+@pytest.mark.parametrize(("size", "calls"), [(jit.LARGE_BYTES - 1, 0), (jit.LARGE_BYTES, 1)])
+def test_what_a_large_file_needs_is_loaded_beside_its_reading(monkeypatch, size, calls):
+    monkeypatch.setattr(jit, "_forms", jit._Forms(""))
+    called = []
+    jit.prepare(size, lambda: called.append(size))
+    assert len(called) == calls
+    assert not jit.is_compiled()

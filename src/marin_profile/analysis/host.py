@@ -162,6 +162,9 @@ def analyse_host(
             f"Only {plural(whole, 'whole step')}, too few to drop {warmup_steps} as warm-up: none "
             "was dropped."
         )
+    # While the least is held: it looks at the most events.
+    thread = thread_beside(found, clock)
+    account = host_account(found, steps, first, thread)
     steady = steps.window(first)
     period_windows, periods = steps.periods(first)
     windows = account_windows(steps, first)
@@ -200,8 +203,6 @@ def analyse_host(
             period_terms.append(time.step_terms(begin[row], np.maximum(begin[row], end[row])))
     merged_ops = merge_op_totals(ops)
     gathered = collectives.gathered()
-    thread = thread_beside(found, clock)
-    account = host_account(found, steps, first, thread)
     return HostPart(
         host=host,
         source_format=timeline.source_format,

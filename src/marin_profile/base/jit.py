@@ -75,6 +75,14 @@ def load_compiler() -> None:
         import_numba()
 
 
+def prepare(size: int, loop: Callable[[], object]) -> None:
+    """Load numba, and with a call of a loop what any loop needs of it, if `size` bytes of protobuf
+    will be expected: in a thread of its own, while they are read."""
+    if _forms.forced != PLAIN and _forms.expected + size >= LARGE_BYTES:
+        import_numba()
+        loop()
+
+
 @contextmanager
 def forced(form: str) -> Iterator[None]:
     """All loops in this form, whatever the size; for tests."""

@@ -13,11 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from marin_profile.analysis.planes import CPU, plane_kind
 from marin_profile.assemble import SourceFile
 from marin_profile.base.errors import BrokenInputError
+from marin_profile.base.hashing import mix64
+from marin_profile.base.jit import prepare
 from marin_profile.base.progress import doing
 from marin_profile.base.storage import base_name, open_local, sha256_of_open
+from marin_profile.capture.formats import XPLANE
 from marin_profile.events.timeline import Timeline
 from marin_profile.readers import read_timeline
 
@@ -124,8 +129,11 @@ def _devices(timeline: Timeline) -> int:
 
 
 def _read_file(path: str, source_format: str, keep_copy: bool) -> tuple[Timeline, str]:
-    with ThreadPoolExecutor(1) as pool, open_local(path, keep_copy=keep_copy) as stream:
-        doing(f"reading {base_name(path)}", size=os.fstat(stream.fileno()).st_size)
+    with ThreadPoolExecutor(2) as pool, open_local(path, keep_copy=keep_copy) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        doing(f"reading {base_name(path)}", size=size)
         digest = pool.submit(sha256_of_open, stream)
+        if source_format == XPLANE:
+            pool.submit(prepare, size, lambda: mix64.compiled(np.uint64(0)))
         timeline = read_timeline(stream, path=path, source_format=source_format)
         return timeline, digest.result()

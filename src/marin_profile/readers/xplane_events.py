@@ -250,6 +250,9 @@ class EventColumns:
         origin = self._origin(first, window) if len(start) else None
         start -= first
         columns = dict(zip(NUMBERS, map(self._sparse, range(len(NUMBERS))), strict=True))
+        columns["device_duration_ps"] = _beside(
+            columns["device_duration_ps"], columns["device_offset_ps"]
+        )
         device_start = columns["device_offset_ps"]
         if len(device_start):
             device_start = Sparse(
@@ -287,6 +290,11 @@ class EventColumns:
             truncated=truncated,
             ends_early=ends_early,
         )
+
+
+def _beside(column: Sparse, other: Sparse) -> Sparse:
+    """The column; where both tell of the same events, they hold them once."""
+    return Sparse(other.rows, column.values) if np.array_equal(column.rows, other.rows) else column
 
 
 def _joined(pieces: list[Int64s]) -> Int64s:

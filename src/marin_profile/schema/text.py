@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from math import isfinite
 from typing import Any
 
 _WRITTEN_AS_IS = frozenset({str, int, bool, type(None)})
@@ -21,15 +21,20 @@ def canonical_json(data: Any) -> str:
 
 def _rounded(data: Any) -> Any:
     kind = type(data)
-    if kind is float:
-        if not math.isfinite(data):
-            raise ValueError(f"{data} is no number that JSON can hold")
-        return round(data, 6)
     if kind is dict:
+        # Most of a summary are floats in maps: without a call for each.
         return {
-            key: value if type(value) in _WRITTEN_AS_IS else _rounded(value)
+            key: value
+            if (own := type(value)) in _WRITTEN_AS_IS
+            else round(value, 6)
+            if own is float and isfinite(value)
+            else _rounded(value)
             for key, value in data.items()
         }
     if kind is list or kind is tuple:
         return [value if type(value) in _WRITTEN_AS_IS else _rounded(value) for value in data]
+    if kind is float:
+        if not isfinite(data):
+            raise ValueError(f"{data} is no number that JSON can hold")
+        return round(data, 6)
     return data

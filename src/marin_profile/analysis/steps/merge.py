@@ -296,21 +296,24 @@ def _merge_columns(
     terms = _summed_terms(columns)
     kept = np.all([one.kept for one in columns], axis=0).tolist()
     cut = np.any([one.cut for one in columns], axis=0).tolist()
+    slow = {index for one in columns for index in one.causes}
+    causes = {index: _surest([one.causes.get(index) for one in columns]) for index in slow}
     first = columns[0]
+    start, boundary = first.start.tolist(), first.boundary.tolist()
     return [
         MergedStep(
-            number=first.numbers[index],
-            start=int(first.start[index]),
+            number=number,
+            start=start[index],
             duration=duration[index] if linked else None,
             critical_path=path[index] if linked else None,
             period=period[index],
-            boundary=int(first.boundary[index]),
+            boundary=boundary[index],
             kept=kept[index],
             cut=cut[index],
             terms={name: values[index] for name, values in terms.items()},
-            cause=_surest([one.causes.get(index) for one in columns]),
+            cause=causes.get(index),
         )
-        for index in range(len(first.numbers))
+        for index, number in enumerate(first.numbers)
     ]
 
 
