@@ -145,6 +145,8 @@ def test_kill_9_in_mid_arm(tmp_path: Path) -> None:
     again.kill()
     again.wait()
     runner.wait()
+    # It ends with the runner, but not at once.
+    wait_until(lambda: not running_with(str(scripted), "--wait", "experiment_arm.py"))
     (scripted / "go_on").write_text("")
     assert subprocess.run(line, check=False, capture_output=True).returncode == 0
     rows = [row.split() for row in times.read_text().splitlines()]

@@ -9,6 +9,7 @@ from marin_profile.documents.model import Block, Document, Paragraph, bullets, s
 from marin_profile.documents.text import code, plain, strong
 from marin_profile.experiment import words
 from marin_profile.experiment.findings import ArmResult, Experiment
+from marin_profile.reports.hlo import hlo_sentence
 
 HASH = 12
 
@@ -24,6 +25,7 @@ def experiment_document(found: Experiment) -> Document:
             (
                 ("Arms", _arms(found)),
                 ("What changed most", _changed(found)),
+                ("What XLA did differently", _hlo(found)),
                 ("Cannot be compared", _caveats(found)),
                 ("Runs that failed", _problems(found)),
                 ("How to run an arm again", _commands(found)),
@@ -107,6 +109,18 @@ def _changed(found: Experiment) -> list[Block]:
         return []
     note = "Between the captures of the arm and the control's of the same rounds, told from noise."
     return [Paragraph(note), *bullets(told)]
+
+
+def _hlo(found: Experiment) -> list[Block]:
+    told = []
+    for arm in found.arms:
+        if arm.hlo is not None:
+            why_not = arm.hlo.cannot_answer
+            text = hlo_sentence(arm.hlo) if why_not is None else plain(why_not, None)
+            told.append(f"{code(arm.arm)}: {text}")
+    if not told:
+        return []
+    return [Paragraph("Between the median captures of the arm and of the control."), *bullets(told)]
 
 
 def _caveats(found: Experiment) -> list[Block]:

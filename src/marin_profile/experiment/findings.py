@@ -17,6 +17,7 @@ from statistics import median, stdev
 from typing import Literal
 
 from marin_profile.comparison import Comparison, compare
+from marin_profile.comparison.model import HloChanges
 from marin_profile.experiment.expected import expected
 from marin_profile.experiment.launching import again
 from marin_profile.experiment.outcome import Outcome
@@ -30,6 +31,7 @@ EXPERIMENT_SCHEMA = "profile_experiment.v1"
 
 Standing = Literal["wins", "no_win", "slower", "undecided", "failed", "running"]
 Load = Callable[[Outcome], ProfileSummary | None]
+Explain = Callable[[Outcome, Outcome], Comparison | None]
 # Of several shares of what changed most, the first of these lists that has a row.
 OF_TOP = 5
 
@@ -56,7 +58,8 @@ class MemoryPeak(Record):
 class ArmResult(Record):
     """`effect`, `low` and `high`: per cent of the control's step time. `other_effect`: of the other
     measure (mean or typical), without an interval. `step_time`: the median of the captures,
-    microseconds; `spread`: of a step time from run to run, per cent. `captures` were spent on it,
+    microseconds; `spread`: of a step time from run to run, per cent. `hlo`: what XLA compiled
+    otherwise than for the control, by the median captures of both. `captures` were spent on it,
     `pairs` of them count against the control's. `needed`: rounds that would settle it if it stays
     as estimated. `median_run`: the run of median step time, whose files lie in `runs/`. `caveats`:
     why its step may not be compared with the control's. `problems`: of its runs that failed.
@@ -79,6 +82,7 @@ class ArmResult(Record):
     memory: MemoryPeak | None = None
     changed: Changed | None = None
     why_not_changed: str | None = None
+    hlo: HloChanges | None = None
     caveats: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
@@ -134,11 +138,17 @@ class Experiment(Record):
         return canonical_json(self.model_dump(mode="python", by_alias=True))
 
 
-def findings(plan: Plan, sources: Sources, progress: Progress, load: Load) -> Experiment:
-    """`load`: the summary of a run, None where it is gone."""
+def findings(
+    plan: Plan, sources: Sources, progress: Progress, load: Load, explain: Explain
+) -> Experiment:
+    """`load`: the summary of a run; `explain`: the comparison of two runs by their profiles; None
+    where these are gone."""
     other: Measure = "mean" if plan.measure == "typical" else "typical"
     others = effects_of(plan, progress.outcomes, other, plan.rounds)
-    rows = [_arm(plan, sources, progress, arm.name, others[arm.name], load) for arm in plan.others]
+    rows = [
+        _arm(plan, sources, progress, arm.name, others[arm.name], load, explain)
+        for arm in plan.others
+    ]
     rows.sort(key=lambda row: (row.standing != "wins", row.effect is None, row.effect, row.arm))
     control = plan.control.name
     return Experiment(
@@ -170,6 +180,7 @@ def _arm(
     name: str,
     other_effects: Sequence[float],
     load: Load,
+    explain: Explain,
 ) -> ArmResult:
     arm, effects = plan.arm(name), progress.effects[name]
     found, standing = progress.race.arms[name], _standing(progress, name)
@@ -196,6 +207,7 @@ def _arm(
         memory=_memory(comparison),
         changed=changed,
         why_not_changed=why_not,
+        hlo=_hlo(plan, progress, name, explain),
         caveats=tuple(one.sentence for one in comparison.comparability.blocking)
         if comparison
         else (),
@@ -276,12 +288,23 @@ def _comparison(plan: Plan, progress: Progress, name: str, load: Load) -> Compar
     return compare(*sides, top_k=OF_TOP, paired=True) if sides[0] else None
 
 
+def _hlo(plan: Plan, progress: Progress, name: str, explain: Explain) -> HloChanges | None:
+    control, own = (_median(progress, one, plan.measure) for one in (plan.control.name, name))
+    found = None if control is None or own is None else explain(control, own)
+    return None if found is None else found.hlo
+
+
 def _median_run(progress: Progress, name: str, measure: Measure) -> str | None:
-    """That of the median step time, of two the shorter one."""
+    found = _median(progress, name, measure)
+    return None if found is None else found.run.folder
+
+
+def _median(progress: Progress, name: str, measure: Measure) -> Outcome | None:
+    """The run of the median step time, of two the shorter one."""
     ordered = sorted(
         progress.measured(name), key=lambda one: (step_time(one, measure) or 0.0, one.run.round)
     )
-    return ordered[(len(ordered) - 1) // 2].run.folder if ordered else None
+    return ordered[(len(ordered) - 1) // 2] if ordered else None
 
 
 def _median_time(progress: Progress, name: str, measure: Measure) -> float | None:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from marin_profile.base.durable import write_whole
 from marin_profile.base.errors import ProfileError, UsageError
+from marin_profile.comparison import Comparison
 from marin_profile.documents import html, markdown
 from marin_profile.experiment.document import experiment_document
+from marin_profile.experiment.explained import explained
 from marin_profile.experiment.findings import Experiment, findings
-from marin_profile.experiment.measuring import summary_path
+from marin_profile.experiment.measuring import out_of, summary_path
 from marin_profile.experiment.outcome import Outcome
 from marin_profile.experiment.places import Sources
 from marin_profile.experiment.plan import Plan
@@ -29,7 +31,11 @@ def write_report(plan: Plan, sources: Sources, output: Path) -> Experiment:
         except ProfileError:
             return None
 
-    found = findings(plan, sources, progress_in(plan, output), load)
+    def explain(before: Outcome, after: Outcome) -> Comparison | None:
+        one, two = (out_of(plan, outcome.run, output) for outcome in (before, after))
+        return explained(one, two, warmup_steps=plan.warmup_steps)
+
+    found = findings(plan, sources, progress_in(plan, output), load, explain)
     document = experiment_document(found)
     files = {
         JSON_FILE: found.to_json(),

@@ -30,6 +30,11 @@ def hlo_answer(comparison: Comparison) -> list[Block]:
     found = comparison.hlo
     if found is None or found.cannot_answer is not None:
         return []
+    return [Paragraph(f"XLA: {hlo_sentence(found)}")]
+
+
+def hlo_sentence(found: HloChanges) -> str:
+    """Of an answer: the largest differences, or that there is none."""
     if found.differences:
         parts = " ".join(
             f"{_region(row)}{plain(row.sentence, None)} ({_told(row)})"
@@ -37,8 +42,8 @@ def hlo_answer(comparison: Comparison) -> list[Block]:
         )
         more = found.total_differences - NAMED
         others = f" And {plural(more, 'smaller difference')}." if more > 0 else ""
-        return [Paragraph(f"XLA: {parts}{others}")]
-    return [Paragraph(f"XLA: {_nothing(found)}")]
+        return f"{parts}{others}"
+    return _nothing(found)
 
 
 def _region(row: HloDifference) -> str:
