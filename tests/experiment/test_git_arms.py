@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from builders_experiment import captures, plan
+from builders_experiment import captures, plan, plan_file
 from marin_profile.base.errors import UsageError
 from marin_profile.experiment.report import JSON_FILE, write_report
 from marin_profile.experiment.runner import conduct
+from patience import running_with, wait_until
 
 FACTORS = {"now": 1, "old": 1.2, "fast": 0.8, "bad": 1}
 
@@ -107,3 +109,20 @@ def test_a_base_that_moved_is_another_plan(checkout: Path, tmp_path: Path) -> No
     git(checkout, "commit", "-q", "--allow-empty", "-m", "later")
     with pytest.raises(UsageError, match=r"commits\.control, commits\.fast"):
         conduct(of(checkout, scripted, rounds="3"), output)
+
+
+def test_a_runner_that_is_told_to_end_leaves_no_worktree(checkout: Path, tmp_path: Path) -> None:
+    scripted, output = captures(tmp_path / "s", FACTORS), tmp_path / "o"
+    arms = {"control": {"arguments": ["--read", "--wait"]}, "old": {"commit": "main~1"}}
+    file = plan_file(tmp_path / "plan.yaml", scripted, arms, folder=str(checkout / "code"))
+    line = [sys.executable, "-m", "marin_profile", "experiment", str(file), "-o", str(output)]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as runner:
+        wait_until(lambda: running_with(str(scripted), "--wait", "experiment_arm.py"))
+        assert sorted(path.name for path in (output / "worktrees").iterdir()) == ["control", "old"]
+        runner.terminate()
+        assert runner.stderr is not None
+        assert runner.stderr.read().endswith("interrupted\n")
+    assert runner.returncode == 130
+    assert not (output / "worktrees").exists()
+    assert running_with(str(scripted), "--wait", "experiment_arm.py") == []
+    assert git(checkout, "worktree", "list").count("\n") == 0

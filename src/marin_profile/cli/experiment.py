@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,6 +136,7 @@ def command(
     from marin_profile.experiment.runner import conduct
     from marin_profile.experiment.words import headline
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves no worktree, as Ctrl-C
     sources = conduct(plan, Path(output), _told)
     found = write_report(plan, sources, Path(output))
     note(headline(found))

@@ -20,8 +20,9 @@ from marin_profile.base.text import plural
 from marin_profile.experiment.bisect_journal import JOURNAL_FILE, kept_in
 from marin_profile.experiment.bisect_result import percent
 from marin_profile.experiment.bisection import Question, Standing, Try, bisect
+from marin_profile.experiment.commands import MASK
 from marin_profile.experiment.commits import Commit, CommitRange
-from marin_profile.experiment.trying import MASK, Commands
+from marin_profile.experiment.trying import Commands
 
 SEED = 1
 BISECTIONS = 40

@@ -11,25 +11,20 @@ Contract
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from marin_profile.experiment.plan import (
-    ARGUMENTS,
-    COMMAND,
+from marin_profile.experiment.commands import (
+    MASK,
     OUT,
     OUT_VARIABLE,
-    QUOTED_COMMAND,
     WORKTREE,
     WORKTREE_VARIABLE,
-    Arm,
-    Plan,
+    filled,
 )
-
-MASK = "***"
+from marin_profile.experiment.plan import ARGUMENTS, COMMAND, QUOTED_COMMAND, Arm, Plan
 
 
 @dataclass(frozen=True)
@@ -79,9 +74,9 @@ def _launch(plan: Plan, arm: Arm, variables: Mapping[str, str], out: str, folder
     places = {OUT: out, WORKTREE: str(folder)}
     words = [*plan.command, *arm.arguments]
     if plan.shell:
-        words = ["/bin/sh", "-c", *plan.command, "sh", *(_filled(w, places) for w in arm.arguments)]
+        words = ["/bin/sh", "-c", *plan.command, "sh", *(filled(w, places) for w in arm.arguments)]
     else:
-        words = [_filled(word, places) for word in words]
+        words = [filled(word, places) for word in words]
     if plan.launcher:
         words = _launched(plan.launcher, words, environment, places)
     return Launch(tuple(words), environment, folder, out)
@@ -98,11 +93,5 @@ def _launched(
     places = {**places, COMMAND: text, QUOTED_COMMAND: shlex.quote(text)}
     found: list[str] = []
     for word in template:
-        found += words if word == ARGUMENTS else [_filled(word, places)]
+        found += words if word == ARGUMENTS else [filled(word, places)]
     return found
-
-
-def _filled(word: str, places: Mapping[str, str]) -> str:
-    """What is put in is not looked through again."""
-    pattern = "|".join(map(re.escape, places))
-    return re.sub(pattern, lambda found: places[found[0]], word)

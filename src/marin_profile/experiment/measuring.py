@@ -3,14 +3,12 @@
 Contract
 * Whatever goes wrong with a run is the problem of its outcome, in words that follow the arm's name.
 * Its folder holds its log, what the command left (unless that goes elsewhere) and the summary. In
-  the log and in problems the values of the plan's variables are masked, if they have four
-  characters or more: shorter ones stand in many words.
+  the log and in problems the values of the plan's variables are masked (`commands`).
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +17,8 @@ from marin_profile.base.storage import is_url, write_file
 from marin_profile.base.text import visible
 from marin_profile.capture.filenames import SUMMARY_FILE
 from marin_profile.capture.sources import find_captures
-from marin_profile.experiment.launching import MASK, launch
+from marin_profile.experiment.commands import last_line, mask_file
+from marin_profile.experiment.launching import launch
 from marin_profile.experiment.lock import Lock
 from marin_profile.experiment.outcome import Outcome, Run
 from marin_profile.experiment.plan import Plan
@@ -28,9 +27,7 @@ from marin_profile.facts.step_time import typical_and_mean
 from marin_profile.schema import ProfileSummary
 
 RUNS_FOLDER, OUT_FOLDER, LOG_FILE = "runs", "out", "log.txt"
-LEAST_MASKED = 4
 _MOST_QUOTED = 200
-_LOG_END = 1 << 16
 
 
 def out_of(plan: Plan, this: Run, output: Path) -> str:
@@ -58,7 +55,7 @@ def measure(plan: Plan, this: Run, folder: Path, output: Path, lock: Lock) -> Ou
         Command(made.arguments, made.folder, log, made.environment, timeout=arm.timeout), lock
     )
     values = plan.environment_of(arm).values()
-    _mask_file(log, values)
+    mask_file(log, values)
     if not ended.succeeded:
         return Outcome(run=this, seconds=ended.seconds, problem=_why(ended, arm.timeout, log))
     found = _measured(plan, this, out, ended)
@@ -110,27 +107,5 @@ def _measured(
 
 def _why(ended: Ended, timeout: float | None, log: Path) -> str:
     why = ended.why_not(timeout)
-    last = _last_line(log)
+    last = visible(last_line(log), _MOST_QUOTED)
     return f"{why}; the log ends: {last}" if last else why
-
-
-def _last_line(log: Path) -> str:
-    try:
-        with log.open("rb") as stream:
-            stream.seek(max(0, log.stat().st_size - _LOG_END))
-            lines = stream.read().decode(errors="replace").split("\n")
-    except OSError:
-        return ""
-    return next((visible(one.strip(), _MOST_QUOTED) for one in reversed(lines) if one.strip()), "")
-
-
-def _mask_file(path: Path, values: Iterable[str]) -> None:
-    """The longest first: one value may hold another one."""
-    secret = sorted({one.encode() for one in values if len(one) >= LEAST_MASKED}, key=len)
-    with suppress(OSError):
-        content = path.read_bytes()
-        masked = content
-        for value in reversed(secret):
-            masked = masked.replace(value, MASK.encode())
-        if masked != content:
-            path.write_bytes(masked)

@@ -19,11 +19,10 @@ from typing import Any, Literal, cast
 
 from marin_profile.base.errors import UsageError
 from marin_profile.base.text import either, visible
+from marin_profile.experiment.commands import OUT, OUT_VARIABLE, WORKTREE, WORKTREE_VARIABLE
 from marin_profile.experiment.fields import Fields
 
 CONTROL = "control"
-OUT_VARIABLE, WORKTREE_VARIABLE = "MARIN_PROFILE_OUT", "MARIN_PROFILE_WORKTREE"
-OUT, WORKTREE = "{out}", "{worktree}"
 COMMAND, QUOTED_COMMAND, ARGUMENTS = "{command}", "{quoted_command}", "{arguments}"
 SHELL_ARGUMENTS = '"$@"'
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 20  # a race has looks at these numbers of rounds

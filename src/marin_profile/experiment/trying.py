@@ -9,16 +9,25 @@ Contract
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from marin_profile.base.errors import ProfileError
 from marin_profile.base.text import visible
 from marin_profile.experiment.bisection import Outcome, Try
+from marin_profile.experiment.commands import (
+    OUT,
+    OUT_VARIABLE,
+    WORKTREE,
+    WORKTREE_VARIABLE,
+    filled,
+    last_line,
+    mask_file,
+    masked,
+)
 from marin_profile.experiment.commits import Commit
 from marin_profile.experiment.git import git
 from marin_profile.experiment.lock import Lock
@@ -27,13 +36,8 @@ from marin_profile.experiment.process import Command, Ended, run
 from marin_profile.experiment.worktrees import Repository, Worktrees
 from marin_profile.inputs import NO_HOOKS, Hooks
 
-OUT, WORKTREE = "{out}", "{worktree}"
-OUT_VARIABLE, WORKTREE_VARIABLE = "MARIN_PROFILE_OUT", "MARIN_PROFILE_WORKTREE"
-MASK = "***"
 TREE, CAPTURES, LOGS = "tree", "captures", "logs"
 _LONGEST_LINE = 160
-_TAIL = 1 << 14
-_LEAST_MASKED = 4
 
 
 @dataclass(frozen=True)
@@ -132,11 +136,11 @@ class Trier:
     ) -> Ended:
         places = {OUT: str(out), WORKTREE: str(tree)}
         given = self._commands.environment or {}
-        variables = {name: _filled(value, places) for name, value in given.items()}
+        variables = {name: filled(value, places) for name, value in given.items()}
         path = self._lock.folder / log
         done = run(
             Command(
-                arguments=tuple(_filled(word, places) for word in words),
+                arguments=tuple(filled(word, places) for word in words),
                 folder=tree,
                 log=path,
                 environment={**variables, OUT_VARIABLE: str(out), WORKTREE_VARIABLE: str(tree)},
@@ -144,8 +148,7 @@ class Trier:
             ),
             self._lock,
         )
-        if path.exists():
-            path.write_bytes(self._without_values(path.read_bytes()))
+        mask_file(path, self._values)
         return done
 
     def _collect(self, tree: Path, out: Path) -> None:
@@ -155,36 +158,17 @@ class Trier:
             shutil.move(left, out / left.name)
 
     def _why(self, what: str, done: Ended, timeout: float | None, log: Path) -> str:
-        last = self._masked(_last_line(self._lock.folder / log))
+        last = self._masked(last_line(self._lock.folder / log))
         said = f" ({visible(last, _LONGEST_LINE)})" if last and not done.problem else ""
         return f"{what} {self._masked(done.why_not(timeout))}{said}"
 
     def _masked(self, text: str) -> str:
-        return self._without_values(text.encode()).decode(errors="replace")
+        return masked(text, self._values)
 
-    def _without_values(self, content: bytes) -> bytes:
-        """The longest goes first: one may hold another one."""
-        for value in sorted((self._commands.environment or {}).values(), key=len, reverse=True):
-            if len(value) >= _LEAST_MASKED:
-                content = content.replace(value.encode(), MASK.encode())
-        return content
+    @property
+    def _values(self) -> Collection[str]:
+        return (self._commands.environment or {}).values()
 
 
 def _has_folder(repository: Repository, sha: str, inside: Path) -> bool:
     return bool(git(repository.top, "ls-tree", "-d", "-z", sha, "--", f"{inside}"))
-
-
-def _filled(word: str, places: Mapping[str, str]) -> str:
-    """What is put in is not looked through again."""
-    pattern = "|".join(map(re.escape, places))
-    return re.sub(pattern, lambda found: places[found[0]], word)
-
-
-def _last_line(log: Path) -> str:
-    try:
-        with log.open("rb") as stream:
-            stream.seek(max(0, log.stat().st_size - _TAIL))
-            lines = stream.read().decode(errors="replace").split("\n")
-    except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
