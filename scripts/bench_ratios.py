@@ -1,12 +1,12 @@
 """Ours beside XProf, marin.profiling and floors, in one run: seconds, memory and ratios.
 
-A figure is the median over --repeat rounds of whole processes, with the files in the page cache and
-after a round that is not measured; a round runs everything on a file once, in turn. A ratio is the
-median of the rounds' ratios, with the lowest and the highest. Ours is the whole summary. XProf's is
-its converter's `hlo_stats` alone, which keeps what it found beside a file: each of its runs gets a
-folder of its own. --xprof-python and --peer-python name interpreters that have `xprof` and
-`marin-core` installed; without them their rows are left out. What the floors do stands in
-bench_floors.py. --write puts the tables between the markers of a page.
+A figure is the median over --repeat rounds of whole processes, with the files in the page cache; a
+round runs everything on a file once, in turn. Before the first, what compiles (ours and the floors)
+runs once unmeasured. A ratio is the median of the rounds' ratios, with the lowest and the highest.
+Ours is the whole summary. XProf's is its converter's `hlo_stats` alone, which keeps what it found
+beside a file: each of its runs gets a folder of its own. --xprof-python and --peer-python name
+interpreters that have `xprof` and `marin-core` installed; without them their rows are left out.
+What the floors do stands in bench_floors.py. --write puts the tables between the markers of a page.
 """
 
 from __future__ import annotations
@@ -115,10 +115,12 @@ def questions(summary: Path, options: argparse.Namespace) -> dict[str, Command]:
 
 
 def measured(programs: dict[str, Command], repeat: int) -> dict[str, list[Run]]:
+    for name in [name for name in programs if name in (OURS, *FLOOR_NAMES)]:
+        _apart(programs[name]())
     rounds = [
-        {name: _apart(command()) for name, command in programs.items()} for _ in range(repeat + 1)
+        {name: _apart(command()) for name, command in programs.items()} for _ in range(repeat)
     ]
-    runs = {name: [one[name] for one in rounds[1:]] for name in programs}
+    runs = {name: [one[name] for one in rounds] for name in programs}
     for name, own in runs.items():
         print(f"{name}: " + ", ".join(f"{one.cpu:.2f}" for one in own), flush=True)
     return runs

@@ -92,10 +92,15 @@ ODD_EVENTS = st.lists(ODD | st.lists(ODD, max_size=3).map(b"".join).map(partial(
 ODD_LINES = st.lists(ODD | ODD_EVENTS.map(b"".join).map(partial(message, 4)), max_size=5)
 
 
+# What a field that no plane has may hold: a text, a message, neither.
+UNKNOWN = st.sampled_from((b"by alice", message(2, message(3, "alice")), b"\0 alice \xff"))
+ALLOCATOR = ("bytes_reserved", "bytes_allocated", "bytes_available", "peak_bytes_in_use")
+
+
 @st.composite
 def crowded(draw: st.DrawFn) -> bytes:
-    """A space, with source stacks, flows between host threads, more ops and names than the tables
-    of a loop begin with, and fields that nobody writes."""
+    """A space, with source stacks, flows between host threads, allocations, more ops and names than
+    the tables of a loop begin with, and fields that nobody writes."""
     space: Space = draw(spaces())
     if draw(st.booleans()):
         tpu = space.tpu(7)
@@ -114,7 +119,10 @@ def crowded(draw: st.DrawFn) -> bytes:
             ends = {"_pt": 1, "_p": flow} if draw(st.booleans()) else {"_ct": 1, "_c": flow}
             host.call("linkage", draw(st.integers(0, 90)), 9, line=line, **ends)
             host.call("Execute", draw(st.integers(0, 90)), 1, line="pool", run_id=run_id)
+            sizes = dict.fromkeys(ALLOCATOR, draw(st.integers(0, 9)))
+            host.call("MemoryAllocation", draw(st.integers(0, 90)), 0, line="pool", **sizes)
     odd = [message(3, b"".join(draw(ODD_LINES))) for _ in range(draw(st.integers(0, 2)))]
+    odd += [message(9, one) for one in draw(st.lists(UNKNOWN, min_size=1, max_size=3))]
     return space.encode() + message(1, message(2, "/device:TPU:9") + b"".join(odd))
 
 
