@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from pathlib import Path
 
 from builders_xspace import Space
 
 START_NS = 1_767_323_045_000_000_000
 DAY_NS = 86_400_000_000_000
-HOURS = "plugins/profile/2026_01_{day:02}_03_04_05"
+
+
+def hours(number: int) -> str:
+    """Where the capture lies in its run."""
+    return f"plugins/profile/{date(2026, 1, 1) + timedelta(days=number):%Y_%m_%d}_03_04_05"
 
 
 def run_space(host: str, *, step_us: int, day: int = 1, steps: int = 8) -> Space:
@@ -29,7 +34,7 @@ def write_fleet(root: Path, *, runs: int, slow: tuple[int, ...], broken: tuple[i
     1000 to 1003 us, slow ones 1200."""
     for number in range(runs):
         step = 1200 if number in slow else 1000 + number % 4
-        folder = root / f"run-{number:02}" / HOURS.format(day=number + 1)
+        folder = root / f"run-{number:02}" / hours(number)
         path = folder / f"h{number % 3}.xplane.pb"
         run_space(f"h{number % 3}", step_us=step, day=number).write(path)
         if number in broken:

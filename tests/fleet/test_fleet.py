@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from crew_tasks import begin
-from fleet_captures import HOURS, write_fleet
+from fleet_captures import hours, write_fleet
 from marin_profile.base.crew import Alone, Crew, Processes
 from marin_profile.base.errors import NotFoundError
 from marin_profile.base.resumable import Nowhere, Progress
@@ -111,7 +111,7 @@ def test_a_list_of_runs(root, rows, tmp_path):
 
 def test_a_file_on_a_line(root, tmp_path):
     text = tmp_path / "runs.txt"
-    path = root / "run-00" / HOURS.format(day=1) / "h0.xplane.pb"
+    path = root / "run-00" / hours(0) / "h0.xplane.pb"
     text.write_text(f"{path}\n")
     assert [row.step_typical for row in read(text)] == [1000.0]
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import random
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,10 +14,12 @@ from marin_profile import summarize
 from marin_profile.base import remote, remote_stream
 from marin_profile.base.errors import NotFoundError, RemoteError
 from marin_profile.base.retries import Retries
-from marin_profile.base.storage import copies_folder, files_below, write_file
+from marin_profile.base.storage import copies_folder
 from marin_profile.cache import cached_summary
 from marin_profile.capture.sources import resolve_path
 from marin_profile.cli import run
+from s3_server import Store as S3Store
+from s3_server import s3_store, upload
 from web_server import web_server
 
 FOLDER = "plugins/profile/2026_01_02_03_04_05"
@@ -114,69 +112,10 @@ def test_a_file_that_is_gone_when_its_turn_comes(capture):
 # On the wire
 
 
-class Failing:
-    """A WSGI application of which a share of the requests fail: a 503 or a body that is cut."""
-
-    def __init__(self, application: Any) -> None:
-        self.application = application
-        self.share = 0.0
-        self.draw = random.Random(7)
-        self.failed = 0
-        self.paths: list[str] = []
-
-    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Any:
-        self.paths.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
-        if self.draw.random() >= self.share:
-            return self.application(environ, start)
-        self.failed += 1
-        if self.failed % 2:
-            start("503 Slow Down", [("Content-Type", "application/xml")])
-            return [b"<Error><Code>SlowDown</Code><Message>Less, please.</Message></Error>"]
-        body = b"".join(self.application(environ, start))
-        return [body[: len(body) // 2]]
-
-
-@contextmanager
-def s3_server() -> Iterator[tuple[Failing, str]]:
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-    from werkzeug.serving import make_server
-
-    application = Failing(DomainDispatcherApplication(create_backend_app))
-    server = make_server("127.0.0.1", 0, application, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield application, f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 @pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Failing]:
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    with s3_server() as (application, address):
-        for name, value in (
-            ("AWS_ACCESS_KEY_ID", "nobody"),
-            ("AWS_SECRET_ACCESS_KEY", "nothing"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-            ("AWS_ENDPOINT_URL", address),
-            ("AWS_EC2_METADATA_DISABLED", "true"),
-            ("NO_PROXY", "127.0.0.1"),
-        ):
-            monkeypatch.setenv(name, value)
-        import s3fs
-
-        s3fs.S3FileSystem.clear_instance_cache()
-        s3fs.S3FileSystem(skip_instance_cache=True).makedirs("bucket", exist_ok=True)
-        yield application
-        s3fs.S3FileSystem.clear_instance_cache()
-
-
-def upload(folder: Path, target: str) -> None:
-    for name, _ in files_below(str(folder)):
-        write_file(f"{target}/{name}", (folder / name).read_bytes())
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Store]:
+    with s3_store(monkeypatch) as store:
+        yield store
 
 
 def test_an_object_store_that_fails(capture, s3):
