@@ -78,8 +78,8 @@ def test_the_slower_commit_is_found(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run(arguments(top, out, 4, *build)) == 0
     assert journal(out) == tried
     assert files == {name: (out / name).read_bytes() for name in files}
-    assert run(arguments(top, out, 4)) == 2
-    assert "build changed since it was begun" in capsys.readouterr().err
+    assert run(arguments(top, out, 4, *build, "--env", "A=b")) == 2
+    assert "environment, environment_values changed since" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -120,9 +120,11 @@ def test_what_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert said.out.startswith(f"Unsure between {shas[0][:12]} 'Change 0' and {shas[3][:12]} ")
     figures = json.loads((out / "bisect.json").read_text())
     why = [row["skipped"] for row in figures["commits"]]
-    assert why[1] == "the build ended with exit code 1 (error: no rule to make target)"
+    assert (
+        why[1] == "the build ended with exit code 1 ; the log ends: error: no rule to make target"
+    )
     assert why[2] == (
-        "the run ended with exit code 1 (RESOURCE_EXHAUSTED: out of memory, token ***)"
+        "the run ended with exit code 1; the log ends: RESOURCE_EXHAUSTED: out of memory, token ***"
     )
     assert why[0] is why[3] is figures["found"] is None
     outcomes = [(one["commit"], one["outcome"]) for one in journal(out)]
@@ -153,6 +155,17 @@ def test_no_change_between_the_ends(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert json.loads((out / "bisect.json").read_text())["found"] is None
 
 
+def test_a_folder_of_other_things_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    top, out = tmp_path / "top", tmp_path / "out"
+    toy_repository(top, [10_000] * 3)
+    (out / "worktrees").mkdir(parents=True)
+    assert run(arguments(top, out, 2)) == 2
+    assert "holds worktrees; name another folder for the bisection" in capsys.readouterr().err
+    assert (out / "worktrees").is_dir()
+
+
 def test_a_run_that_takes_too_long(tmp_path: Path) -> None:
     top, out = tmp_path / "top", tmp_path / "out"
     toy_repository(top, [10_000] * 2, hanging={1})
@@ -178,7 +191,7 @@ def test_a_capture_left_in_the_checkout(tmp_path: Path) -> None:
     assert [one.typical for one in tries] == [10_000, 20_000]
     assert [(out / str(one.capture) / "runs" / "a").is_dir() for one in tries] == [True, True]
     assert left.outcome == "run_failed"
-    assert "left no step time: Nothing was left in" in str(left.why)
+    assert left.why == "the run left no profile"
 
 
 def test_a_plan_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -292,6 +292,6 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
     scripted = captures(tmp_path / "s", {"control": 1, "a": 1})
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "mine").write_text("")
-    with pytest.raises(UsageError, match="holds mine and no experiment"):
+    with pytest.raises(UsageError, match="holds mine; name another folder for the experiment"):
         conduct(plan(scripted, {"a": {}}), tmp_path / "o")
     assert [path.name for path in (tmp_path / "o").iterdir()] == ["mine"]

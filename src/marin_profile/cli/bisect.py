@@ -172,9 +172,10 @@ def command(
             f"{plural(len(changed), 'file')} of the checkout with changes that no commit holds: "
             "no run sees them."
         )
-    from marin_profile.cli.inputs import TERMINAL
+    from marin_profile.base.startup import ready_to_read
     from marin_profile.experiment.bisect_run import run_bisection
 
+    ready_to_read()
     kept = run_bisection(
         Path(output_dir),
         repository,
@@ -183,7 +184,6 @@ def command(
         question,
         forget_failures=retry_failed,
         say=note,
-        hooks=TERMINAL,
     )
     if not _answer(kept, Path(output_dir), warmup_steps):
         ctx.exit(NOT_FOUND_OUT)

@@ -1,29 +1,30 @@
 """A bisection's journal: what it is about, what was asked, and what was tried.
 
 Contract
-* The head holds what tries depend on: commits and commands, without the values of variables. What
-  is asked of the same tries (direction, thresholds, how many captures) may change from start to
-  start; the last question counts.
+* The head holds what tries depend on: commits and commands, and of the values of variables a salted
+  digest. What is asked of the same tries (direction, thresholds, how many captures) may change from
+  start to start; the last question counts.
 * A record is written when a try is over: what was under way when a process was killed is tried
   again, and nothing else is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from marin_profile.base.errors import BrokenInputError, NotFoundError
 from marin_profile.experiment.bisection import Question, Try
+from marin_profile.experiment.commands import digest_of
 from marin_profile.experiment.commits import Commit, CommitRange
-from marin_profile.experiment.journal import Entry, Journal, read_journal
+from marin_profile.experiment.folder import JOURNAL_FILE
+from marin_profile.experiment.journal import Entry, Journal, converted, read_journal
 from marin_profile.experiment.trying import Commands
 
-JOURNAL_FILE = "journal.jsonl"
 SCHEMA = "profile_bisect_journal.v1"
 _ASKED, _TRIED, _AGAIN = "asked", "tried", "failures_forgotten"
 
@@ -40,7 +41,10 @@ class Kept:
 class BisectJournal:
     def __init__(self, folder: Path, commits: CommitRange, commands: Commands) -> None:
         """Begin it, or go on with it. Raises what `Journal` raises."""
-        self._journal = Journal(folder / JOURNAL_FILE, _head(commits, commands))
+        path = folder / JOURNAL_FILE
+        known = read_journal(path)
+        salt = str(known[0].get("salt", "")) if known else secrets.token_hex(8)
+        self._journal = Journal(path, _head(commits, commands, salt))
 
     @property
     def tries(self) -> tuple[Try, ...]:
@@ -74,20 +78,23 @@ def kept_in(folder: Path) -> Kept:
     if head.get("schema_version") != SCHEMA:
         raise BrokenInputError(f"{path} is no journal of a bisection; name another folder.")
     commits = CommitRange(
-        tuple(_converted(one, Commit) for one in head.get("commits", ())), head.get("merged", 0)
+        tuple(converted(one, Commit) for one in head.get("commits", ())), head.get("merged", 0)
     )
     question = _asked(records) or Question()
     return Kept(commits, question, _tries(records))
 
 
-def _head(commits: CommitRange, commands: Commands) -> Entry:
+def _head(commits: CommitRange, commands: Commands, salt: str) -> Entry:
+    given = commands.environment or {}
     return {
         "schema_version": SCHEMA,
         "commits": msgspec.to_builtins(commits.commits),
         "merged": commits.merged,
         "run": commands.run,
         "build": commands.build,
-        "environment": sorted(commands.environment or ()),
+        "environment": sorted(given),
+        "environment_values": digest_of(sorted(given.items()), salt),
+        "salt": salt,
         "leaves": commands.leaves,
         "warmup_steps": commands.warmup_steps,
     }
@@ -95,7 +102,7 @@ def _head(commits: CommitRange, commands: Commands) -> Entry:
 
 def _asked(records: Sequence[Entry]) -> Question | None:
     asked = [one for one in records if one.get("kind") == _ASKED]
-    return _converted(asked[-1], Question) if asked else None
+    return converted(asked[-1], Question) if asked else None
 
 
 def _tries(records: Sequence[Entry]) -> tuple[Try, ...]:
@@ -103,19 +110,7 @@ def _tries(records: Sequence[Entry]) -> tuple[Try, ...]:
     found: list[Try] = []
     for record in records:
         if record.get("kind") == _TRIED:
-            found.append(_converted(record, Try))
+            found.append(converted(record, Try))
         elif record.get("kind") == _AGAIN:
             found = [one for one in found if one.outcome == "measured"]
     return tuple(found)
-
-
-def _converted(data: Any, kind: type[Any]) -> Any:
-    if isinstance(data, Mapping):
-        data = {name: value for name, value in data.items() if name != "kind"}
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        raise BrokenInputError(
-            f"The journal holds a record that is none of this version ({error}); name another "
-            "folder."
-        ) from error

@@ -17,11 +17,12 @@ from statistics import median
 import numpy as np
 
 from marin_profile.base.text import plural
-from marin_profile.experiment.bisect_journal import JOURNAL_FILE, kept_in
+from marin_profile.experiment.bisect_journal import kept_in
 from marin_profile.experiment.bisect_result import percent
 from marin_profile.experiment.bisection import Question, Standing, Try, bisect
 from marin_profile.experiment.commands import MASK
 from marin_profile.experiment.commits import Commit, CommitRange
+from marin_profile.experiment.folder import JOURNAL_FILE
 from marin_profile.experiment.trying import Commands
 
 SEED = 1

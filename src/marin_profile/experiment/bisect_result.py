@@ -12,13 +12,13 @@ from marin_profile.base.text import plural
 from marin_profile.experiment.bisect_journal import Kept
 from marin_profile.experiment.bisection import (
     Direction,
-    Measure,
     Standing,
     Try,
     measurements,
     standing,
 )
 from marin_profile.experiment.commits import Commit
+from marin_profile.experiment.plan import Measure
 
 State = Literal["found", "no_change", "unsure", "failed"]
 SCHEMA = "profile_bisect.v1"

@@ -11,10 +11,10 @@ from marin_profile.base.text import duration
 from marin_profile.experiment.bisect_journal import BisectJournal, Kept, kept_in
 from marin_profile.experiment.bisection import Question, Standing, Try, bisect
 from marin_profile.experiment.commits import CommitRange
+from marin_profile.experiment.folder import check_folder
 from marin_profile.experiment.lock import only_runner
 from marin_profile.experiment.trying import Commands, Trier
 from marin_profile.experiment.worktrees import Repository, worktrees
-from marin_profile.inputs import NO_HOOKS, Hooks
 
 WORKTREES = "worktrees"
 
@@ -28,10 +28,10 @@ def run_bisection(
     *,
     forget_failures: bool = False,
     say: Callable[[str], None] = lambda text: None,
-    hooks: Hooks = NO_HOOKS,
 ) -> Kept:
     """What its journal says in the end. Raises what the lock, the journal and git raise; on an
     interrupt, too, no worktree is left, and the journal holds all that was tried."""
+    check_folder(folder, "the bisection")
     with only_runner(folder) as lock:
         journal = BisectJournal(folder, commits, commands)
         journal.ask(question)
@@ -40,7 +40,7 @@ def run_bisection(
         if journal.tries:
             say(f"going on after {journal.num_tried} tries.")
         with worktrees(repository, lock.folder / WORKTREES) as trees:
-            trier = Trier(repository, commands, trees, lock, hooks)
+            trier = Trier(repository, commands, trees, lock)
 
             def take(now: Standing, at: int) -> Try:
                 commit = commits.commits[at]

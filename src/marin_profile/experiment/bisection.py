@@ -18,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from marin_profile.experiment.commits import CommitRange
+from marin_profile.experiment.plan import Measure
 from marin_profile.experiment.search import (
     CONFIDENCE,
     LEAST_CHANGE,
@@ -28,7 +29,6 @@ from marin_profile.experiment.search import (
 )
 
 Direction = Literal["slower", "faster"]
-Measure = Literal["typical", "mean"]
 Outcome = Literal["measured", "build_failed", "run_failed"]
 
 MOST_RUN_FAILURES = 2

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from marin_profile.base.durable import append_line
 from marin_profile.base.errors import BrokenInputError, UsageError
 from marin_profile.base.text import visible
@@ -73,6 +75,19 @@ def read_journal(path: Path) -> list[Entry]:
         found.append(record)
     whole = _record(torn)
     return found if whole is None else [*found, whole]
+
+
+def converted(data: Any, kind: type[Any]) -> Any:
+    """What a record holds besides its own kind. Raises BrokenInputError where it does not fit."""
+    if isinstance(data, Mapping):
+        data = {name: value for name, value in data.items() if name != "kind"}
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise BrokenInputError(
+            f"The journal holds a record that is none of this version ({error}); name another "
+            "folder."
+        ) from error
 
 
 def _record(line: bytes) -> Entry | None:

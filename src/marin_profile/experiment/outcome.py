@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from marin_profile.base.errors import BrokenInputError
+from marin_profile.experiment.journal import converted
 
 STARTED, ENDED = "started", "ended"
 
@@ -61,7 +60,7 @@ def attempts_of(records: list[dict[str, Any]]) -> dict[tuple[int, str], int]:
     found: dict[tuple[int, str], int] = {}
     for record in records:
         if record.get("kind") == STARTED:
-            run = _converted(record.get("run"), Run)
+            run = converted(record.get("run"), Run)
             key = (run.round, run.arm)
             found[key] = max(found.get(key, 0), run.attempt)
     return found
@@ -69,16 +68,4 @@ def attempts_of(records: list[dict[str, Any]]) -> dict[tuple[int, str], int]:
 
 def outcomes_of(records: list[dict[str, Any]]) -> list[Outcome]:
     """Raises BrokenInputError for a record that is no outcome."""
-    return [_converted(one, Outcome) for one in records if one.get("kind") == ENDED]
-
-
-def _converted(data: Any, kind: type[Any]) -> Any:
-    if isinstance(data, Mapping):
-        data = {name: value for name, value in data.items() if name != "kind"}
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        raise BrokenInputError(
-            f"The journal holds a record that is none of this version ({error}); name another "
-            "folder."
-        ) from error
+    return [converted(one, Outcome) for one in records if one.get("kind") == ENDED]

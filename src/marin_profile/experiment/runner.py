@@ -10,28 +10,23 @@ Contract
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from marin_profile.base.errors import UsageError
-from marin_profile.base.text import visible
+from marin_profile.experiment.commands import digest_of
+from marin_profile.experiment.folder import JOURNAL_FILE, check_folder
 from marin_profile.experiment.journal import Journal, read_journal
 from marin_profile.experiment.launching import shown
-from marin_profile.experiment.lock import LOCK_FILE, Lock, only_runner
+from marin_profile.experiment.lock import Lock, only_runner
 from marin_profile.experiment.measuring import measure, out_of
 from marin_profile.experiment.outcome import Outcome, Run, attempts_of, ended, outcomes_of, started
 from marin_profile.experiment.places import WORKTREES_FOLDER, Sources, places_of, sources_of
 from marin_profile.experiment.plan import Plan
 from marin_profile.experiment.progress import Progress, progress_of
 
-JOURNAL_FILE = "journal.jsonl"
 JOURNAL_SCHEMA = "experiment_journal.v1"
-# What a runner that was killed at its very start leaves.
-NOT_FOREIGN = frozenset({LOCK_FILE, WORKTREES_FOLDER})
 
 Told = Callable[[Run, "Outcome | None"], None]
 
@@ -39,7 +34,7 @@ Told = Callable[[Run, "Outcome | None"], None]
 def conduct(plan: Plan, output: Path, told: Told = lambda run, outcome: None) -> Sources:
     """Go on until nothing is left to run; `told` of each run before it (None) and after it. Raises
     UsageError, also where another runner is at work, and BrokenInputError for a damaged journal."""
-    _check_folder(output)
+    check_folder(output, "the experiment", [WORKTREES_FOLDER])
     sources = sources_of(plan)
     with only_runner(output) as lock:
         path = output / JOURNAL_FILE
@@ -89,31 +84,17 @@ def _so_far(plan: Plan, journal: Journal) -> Progress:
     return progress_of(plan, outcomes_of(journal.records))
 
 
-def _check_folder(output: Path) -> None:
-    if output.exists() and not output.is_dir():
-        raise UsageError(f"{output} is a file; name a folder for the experiment.")
-    if output.is_dir() and not (output / JOURNAL_FILE).exists():
-        foreign = min({one.name for one in output.iterdir()} - NOT_FOREIGN, default=None)
-        if foreign is not None:
-            raise UsageError(
-                f"{output} holds {visible(foreign)} and no experiment; name another folder."
-            )
-
-
 def _head(plan: Plan, sources: Sources, salt: str) -> dict[str, Any]:
     return {
         "kind": "experiment",
         "schema_version": JOURNAL_SCHEMA,
         "salt": salt,
         "plan": plan.described(),
-        "environment_values": _digest_of_values(plan, salt),
+        "environment_values": digest_of(_values(plan), salt),
         "commits": dict(sources.commits),
         "patches": dict(sources.patches),
     }
 
 
-def _digest_of_values(plan: Plan, salt: str) -> str:
-    """Slow to guess, and of all values together."""
-    values = {arm.name: sorted(plan.environment_of(arm).items()) for arm in plan.arms}
-    text = json.dumps(values, sort_keys=True).encode()
-    return hashlib.scrypt(text, salt=salt.encode(), n=1 << 14, r=8, p=1, dklen=16).hex()
+def _values(plan: Plan) -> dict[str, list[tuple[str, str]]]:
+    return {arm.name: sorted(plan.environment_of(arm).items()) for arm in plan.arms}

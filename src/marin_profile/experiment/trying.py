@@ -3,8 +3,7 @@
 Contract
 * There is one worktree, always at the same path: commands that install into an environment that
   all commits share are run again whenever another commit's ran since.
-* Neither a try's texts nor its log hold the value of a variable that was given for the commands, if
-  it has four characters or more: shorter ones stand in many words.
+* In a try's texts and in its log the values of variables are masked (`commands`).
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from marin_profile.base.errors import ProfileError
-from marin_profile.base.text import visible
 from marin_profile.experiment.bisection import Outcome, Try
 from marin_profile.experiment.commands import (
     OUT,
@@ -24,20 +21,19 @@ from marin_profile.experiment.commands import (
     WORKTREE,
     WORKTREE_VARIABLE,
     filled,
-    last_line,
     mask_file,
     masked,
+    why_failed,
 )
 from marin_profile.experiment.commits import Commit
 from marin_profile.experiment.git import git
 from marin_profile.experiment.lock import Lock
-from marin_profile.experiment.measured import StepTimes, step_times_below
+from marin_profile.experiment.measured import left_in
 from marin_profile.experiment.process import Command, Ended, run
 from marin_profile.experiment.worktrees import Repository, Worktrees
-from marin_profile.inputs import NO_HOOKS, Hooks
+from marin_profile.facts.step_time import StepLength
 
 TREE, CAPTURES, LOGS = "tree", "captures", "logs"
-_LONGEST_LINE = 160
 
 
 @dataclass(frozen=True)
@@ -65,13 +61,11 @@ class Trier:
         commands: Commands,
         worktrees: Worktrees,
         lock: Lock,
-        hooks: Hooks = NO_HOOKS,
     ) -> None:
         self._repository = repository
         self._commands = commands
         self._worktrees = worktrees
         self._lock = lock
-        self._hooks = hooks
         self._built: tuple[str, Path] | None = None
 
     def take(self, commit: Commit, number: int) -> Try:
@@ -80,17 +74,17 @@ class Trier:
         name = f"{number:03d}-{commit.short}"
         out = self._lock.folder / CAPTURES / name
         log = Path(LOGS) / f"{name}.log"
-        for left in (out, self._lock.folder / log):
-            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+        for old in (out, self._lock.folder / log):
+            shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
         out.mkdir(parents=True)
 
-        def ended(outcome: Outcome, why: str | None = None, found: StepTimes | None = None) -> Try:
+        def ended(outcome: Outcome, why: str | None = None, found: StepLength | None = None) -> Try:
             return Try(
                 commit=commit.sha,
                 outcome=outcome,
                 seconds=round(time.monotonic() - began, 3),
                 log=str(log),
-                length=found.length if found else None,
+                length=found.measure if found else None,
                 typical=found.typical if found else None,
                 mean=found.mean if found else None,
                 steps=found.steps if found else None,
@@ -106,13 +100,10 @@ class Trier:
         if not done.succeeded:
             why = self._why("the run", done, self._commands.run_timeout, log)
             return ended("run_failed", why)
-        try:
-            found = step_times_below(
-                out, warmup_steps=self._commands.warmup_steps, hooks=self._hooks
-            )
-        except ProfileError as error:
-            return ended("run_failed", f"the run left no step time: {self._masked(str(error))}")
-        return ended("measured", found=found)
+        left = left_in(str(out), warmup_steps=self._commands.warmup_steps)
+        if left.length is None:
+            return ended("run_failed", f"the run {left.problem}")
+        return ended("measured", found=left.length)
 
     def _built_tree(self, commit: Commit, out: Path, log: Path) -> tuple[Path | None, str | None]:
         """The commit's folder, or why there is none."""
@@ -158,12 +149,7 @@ class Trier:
             shutil.move(left, out / left.name)
 
     def _why(self, what: str, done: Ended, timeout: float | None, log: Path) -> str:
-        last = self._masked(last_line(self._lock.folder / log))
-        said = f" ({visible(last, _LONGEST_LINE)})" if last and not done.problem else ""
-        return f"{what} {self._masked(done.why_not(timeout))}{said}"
-
-    def _masked(self, text: str) -> str:
-        return masked(text, self._values)
+        return f"{what} {masked(why_failed(done, timeout, self._lock.folder / log), self._values)}"
 
     @property
     def _values(self) -> Collection[str]:
