@@ -111,7 +111,7 @@ def test_without_protos(sides, tmp_path):
     hlo = changes(explain([sides[0]], [bare]))
     assert hlo.differences == []
     assert hlo.cannot_answer is not None
-    assert hlo.cannot_answer.startswith("The capture after holds no HLO protos")
+    assert hlo.cannot_answer.startswith("Captures after hold no HLO protos")
     assert "enable_hlo_proto" in hlo.cannot_answer
     both = changes(explain([bare], [bare]))
     assert (both.cannot_answer or "").startswith("Captures on both sides hold no HLO protos")
