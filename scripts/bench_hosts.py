@@ -1,11 +1,13 @@
 """Many hosts at once: speed and memory by the number of hosts and processes, and a whole pod.
 
 `hosts`: 8, 16, 32 and 64 hosts of --events each (the real TPU capture repeated, each file with a
-host's name in it, so that none is like another), summarised by one process and by two, and by two
-workers of Dask where it is installed. A figure is a whole command with the files in the page cache;
-memory is the peak of the sum over all its processes (proportional set sizes), "cpu s" what they
-computed, which a busy machine does not change. The last columns are ratios of wall time within the
-run.
+host's name in it, so that none is like another), summarised by one process and by two, and by one
+and two workers of Dask where it is installed. A figure is a whole command with the files in the
+page cache; memory is the peak of the sum over all its processes (proportional set sizes), "cpu s"
+what they computed, which a busy machine changes little. "free s" is what the command would take if
+each process had a processor: what the first one computes before and after the others, and the most
+that one of the others does. The last columns are by how much two are faster than one, by wall time
+and by that.
 
 `pod`: hosts of 4 devices and 25 steps, all different, one device late: seconds, peak memory, bytes
 of the summary and of the page, and who is named. --jobs as of `summarize`.
@@ -27,15 +29,18 @@ from pathlib import Path
 import bench_inputs
 
 SAMPLE_EVERY = 0.1  # seconds
+IDLE = 0.1  # what workers compute, at most, that only wait
 SUMMARIZE = ("-m", "marin_profile", "summarize", "--no-cache", "--profile-dir")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """processor: seconds that all processes together computed."""
+    """processor: seconds that all processes together computed; free: on the longest way through
+    them, see the module docstring."""
 
     seconds: float
     processor: float
+    free: float
     megabytes: float
 
 
@@ -51,9 +56,10 @@ def bench_hosts(options: argparse.Namespace) -> None:
     ).read_bytes()
     crews = {"1 job": ("--jobs", "1"), "2 jobs": ("--jobs", "2")}
     if find_spec("distributed") is not None:
-        crews["dask 2"] = ("--jobs", "2", "--scheduler", "local")
-    heads = "".join(f"{f'{name} s':>10} {'cpu s':>6} {'MB':>5}" for name in crews)
-    print(f"{'hosts':>6}{heads}   faster than 1 job")
+        for jobs in ("1", "2"):
+            crews[f"dask {jobs}"] = ("--jobs", jobs, "--scheduler", "local")
+    heads = "".join(f"{f'{name} s':>10} {'cpu s':>6} {'free s':>6} {'MB':>5}" for name in crews)
+    print(f"{'hosts':>6}{heads}   two faster than one: wall, free")
     for hosts in options.hosts:
         folder = _write(options.cache / f"hosts_{hosts}_{options.events}", hosts, one_host)
         outputs = {name: folder / f"{name.replace(' ', '_')}.json" for name in crews}
@@ -64,11 +70,16 @@ def bench_hosts(options: argparse.Namespace) -> None:
         if len({path.read_bytes() for path in outputs.values()}) > 1:
             sys.exit("the summaries differ")
         cells = "".join(
-            f"{one.seconds:>10.2f} {one.processor:>6.1f} {one.megabytes:>5.0f}"
+            f"{one.seconds:>10.2f} {one.processor:>6.1f} {one.free:>6.1f} {one.megabytes:>5.0f}"
             for one in found.values()
         )
-        alone = found["1 job"].seconds
-        ratios = ", ".join(f"{name} {alone / one.seconds:.2f} x" for name, one in found.items())
+        pairs = (("jobs", "1 job", "2 jobs"), ("dask", "dask 1", "dask 2"))
+        ratios = ", ".join(
+            f"{name} {found[one].seconds / found[two].seconds:.2f} x, "
+            f"{found[one].free / found[two].free:.2f} x"
+            for name, one, two in pairs
+            if two in found
+        )
         print(f"{hosts:>6}{cells}   {ratios}", flush=True)
 
 
@@ -138,6 +149,9 @@ class _Peak:
         self._pid = pid
         self._most = 0
         self._computed: dict[int, float] = {}
+        self._others = 0.0  # computed, all others together
+        self._before: float | None = None  # what this process had computed when they began,
+        self._until = 0.0  # and when they last did anything
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -148,12 +162,21 @@ class _Peak:
             self._most = max(self._most, sum(map(_bytes_of, processes)))
             for pid in processes:
                 self._computed[pid] = max(self._computed.get(pid, 0.0), _seconds_of(pid))
+            own = self._computed.get(self._pid, 0.0)
+            others = sum(self._computed.values()) - own
+            if others > self._others + IDLE:
+                self._before = own if self._before is None else self._before
+                self._others, self._until = others, own
 
-    def stop(self) -> tuple[float, float]:
-        """Seconds, and megabytes."""
+    def stop(self) -> tuple[float, float, float]:
+        """Seconds of all and on the longest way, and megabytes."""
         self._over.set()
         self._thread.join()
-        return sum(self._computed.values()), self._most / 1e6
+        own = self._computed.pop(self._pid, 0.0)
+        others = self._computed.values()
+        beside = own - self._until + (self._before or 0.0)
+        free = max(own, beside + max(others)) if others else own
+        return own + sum(others), free, self._most / 1e6
 
 
 def _below(pid: int) -> list[int]:

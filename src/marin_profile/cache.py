@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ from marin_profile.version import package_version
 
 if TYPE_CHECKING:
     from marin_profile.pipeline.programs import CapturedPrograms
+    from marin_profile.pipeline.summarizing import ReadHosts
 
 MOST_BYTES = 1 << 28
 MOST_BYTES_OF_PARTS = 1 << 31
@@ -43,11 +45,21 @@ def cache_folder() -> Path:
     return user_cache("summaries")
 
 
+def _in_turn(_: Capture) -> AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
 def cached_summary(
-    capture: Capture, *, warmup_steps: int, folder: Path | None, about_to_read: Callable[[], None]
+    capture: Capture,
+    *,
+    warmup_steps: int,
+    folder: Path | None,
+    about_to_read: Callable[[], None],
+    hosts_reader: Callable[[Capture], AbstractContextManager[ReadHosts | None]] = _in_turn,
 ) -> ProfileSummary:
     """The summary that was kept in the folder, or a new one, which is kept there; None: neither.
-    `about_to_read` is called before a summary is made. Raises what `summarize_capture` raises."""
+    `about_to_read` is called before a summary is made, `hosts_reader` then gives who reads the
+    hosts. Raises what `summarize_capture` raises."""
     kept = None if folder is None else folder / f"{_key(capture, warmup_steps)}.json"
     if kept is not None and is_private(kept.parent):
         with contextlib.suppress(ProfileError, OSError):
@@ -57,9 +69,9 @@ def cached_summary(
     about_to_read()
     from marin_profile.pipeline import SummarizeOptions, summarize_capture
 
-    summary = summarize_capture(
-        capture, SummarizeOptions(warmup_steps=warmup_steps), keep_copies=folder is not None
-    )
+    options = SummarizeOptions(warmup_steps=warmup_steps)
+    with hosts_reader(capture) as read:
+        summary = summarize_capture(capture, options, read=read, keep_copies=folder is not None)
     if kept is not None:
         with contextlib.suppress(OSError):
             _keep(summary, kept)

@@ -26,6 +26,7 @@ from marin_profile.schema import ProfileSummary
 if TYPE_CHECKING:
     from marin_profile.capture.sources import Capture
     from marin_profile.pipeline.programs import CapturedPrograms
+    from marin_profile.pipeline.summarizing import ReadHosts
     from marin_profile.wandb.download import Fetched
 
 Kind = Literal["summary", "profile_dir", "profile", "artifact", "run_target"]
@@ -61,14 +62,20 @@ def _in_silence(*_: object) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+def _in_turn(_: Capture) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 @dataclass(frozen=True)
 class Hooks:
-    """What whoever reads does beside: notes, signs of life, and what precedes the reading."""
+    """What whoever reads does beside: notes, signs of life, what precedes the reading, and who
+    reads the hosts (None: they are read in turn, here)."""
 
     note: Callable[[str], None] = _nothing
     working_on: Callable[[Capture], AbstractContextManager[None]] = _in_silence
     fetching: Callable[[], AbstractContextManager[None]] = _in_silence
     about_to_read: Callable[[], None] = _nothing
+    hosts_reader: Callable[[Capture], AbstractContextManager[ReadHosts | None]] = _in_turn
 
 
 NO_HOOKS = Hooks()
@@ -234,4 +241,5 @@ def _summarised(given: Input, warmup_steps: int, use_cache: bool, hooks: Hooks) 
             warmup_steps=warmup_steps,
             folder=cache_folder() if use_cache else None,
             about_to_read=hooks.about_to_read,
+            hosts_reader=hooks.hosts_reader,
         )

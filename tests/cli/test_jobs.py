@@ -28,6 +28,19 @@ def test_the_same_bytes_with_two_jobs(call: Any, pod: Path, monkeypatch, tmp_pat
     assert len(list((tmp_path / "cache/marin-profile/parts").iterdir())) == 3
 
 
+@pytest.mark.parametrize(
+    "verb", [["show"], ["report"], ["query", "--question", "What are the top 3 ops?"]]
+)
+def test_what_takes_a_capture_takes_jobs(call: Any, pod: Path, monkeypatch, tmp_path, verb) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "alone"))
+    alone = call(*verb, pod)
+    assert not (tmp_path / "alone/marin-profile/parts").exists()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = call(*verb, pod, "--jobs", "2")
+    assert (found.exit_code, found.stdout) == (0, alone.stdout)
+    assert len(list((tmp_path / "cache/marin-profile/parts").iterdir())) == 3
+
+
 def test_no_jobs_are_no_choice(call: Any, pod: Path) -> None:
     assert call("summarize", "--profile-dir", pod, "--jobs", "0").exit_code == 2
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from marin_profile.base.resumable import Progress
 from marin_profile.base.startup import ready_to_read
 from marin_profile.base.text import plural
 from marin_profile.cli.options import all_of, note
 
 if TYPE_CHECKING:
     from marin_profile.base.crew import Crew
+    from marin_profile.base.resumable import Progress
     from marin_profile.capture.sources import Capture
     from marin_profile.pipeline.summarizing import ReadHosts
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from marin_profile.base.errors import UsageError
@@ -27,19 +28,42 @@ from marin_profile.schema import ProfileSummary
 
 if TYPE_CHECKING:
     from marin_profile.comparison import Programs
+    from marin_profile.pipeline.summarizing import ReadHosts
 
 
-def load_named(word: str, *, use_cache: bool = True) -> ProfileSummary:
-    """The summary of what a word names."""
-    return load(named(word), use_cache=use_cache)
+def load_named(
+    word: str, *, use_cache: bool = True, jobs: int | None = None, scheduler: str | None = None
+) -> ProfileSummary:
+    """The summary of what a word names. jobs, scheduler: who reads many hosts, see `crews`."""
+    given = named(word)
+    hooks = replace(TERMINAL, hosts_reader=_reader(jobs, scheduler, use_cache))
+    return load_input(given, warmup_steps=1, wandb=Wandb(), use_cache=use_cache, hooks=hooks)
 
 
-def one_summary(word: str | None, summary_path: str | None, *, use_cache: bool) -> ProfileSummary:
+def _reader(
+    jobs: int | None, scheduler: str | None, use_cache: bool
+) -> Callable[[Capture], AbstractContextManager[ReadHosts | None]]:
+    def reader(capture: Capture) -> AbstractContextManager[ReadHosts | None]:
+        from marin_profile.cli.crews import hosts_reader
+
+        return hosts_reader(capture, jobs, scheduler, use_cache=use_cache)
+
+    return reader
+
+
+def one_summary(
+    word: str | None,
+    summary_path: str | None,
+    *,
+    use_cache: bool,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+) -> ProfileSummary:
     """Of a verb that takes one: named by a word, or with --summary."""
     if (word is None) == (summary_path is None):
         raise UsageError("Name one summary or profile, as a word or with --summary.")
     if summary_path is None:
-        return load_named(word or "", use_cache=use_cache)
+        return load_named(word or "", use_cache=use_cache, jobs=jobs, scheduler=scheduler)
     return load(Input("summary", summary_path))
 
 

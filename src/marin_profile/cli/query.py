@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from marin_profile.base.errors import CannotAnswerError, UsageError
+from marin_profile.cli.crews import jobs_options
 from marin_profile.cli.options import Verb, cache_option, emit, summary_option, top_k_option
 from marin_profile.queries.parameters import DECLARED
 
@@ -18,7 +20,14 @@ if TYPE_CHECKING:
 ALSO = {"scope": "--region"}
 
 
-def _summary(target: str | None, summary_path: str | None, use_cache: bool) -> ProfileSummary:
+def _summary(
+    target: str | None,
+    summary_path: str | None,
+    *,
+    use_cache: bool,
+    jobs: int | None,
+    scheduler: str | None,
+) -> ProfileSummary:
     """What finds captures is not loaded where a summary is named: it takes a third of the time."""
     if target is None and summary_path not in (None, "-"):
         from marin_profile.schema import load_summary
@@ -26,7 +35,7 @@ def _summary(target: str | None, summary_path: str | None, use_cache: bool) -> P
         return load_summary(summary_path)
     from marin_profile.cli.inputs import one_summary
 
-    return one_summary(target, summary_path, use_cache=use_cache)
+    return one_summary(target, summary_path, use_cache=use_cache, jobs=jobs, scheduler=scheduler)
 
 
 def _why(
@@ -76,6 +85,7 @@ def parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="A summary or profile from before a change: asks why it got slower or faster.",
 )
 @cache_option
+@jobs_options
 @click.option("--question", metavar="TEXT", help='For example "What are the top 5 ops?"')
 @click.option("--name", metavar="QUERY", help="Ask this query, with the parameters that it takes.")
 @parameter_options
@@ -93,6 +103,8 @@ def command(
     use_cache: bool,
     question: str | None,
     name: str | None,
+    jobs: int | None,
+    scheduler: str | None,
     top_k: int | None,
     is_compact: bool,
     full: bool,
@@ -127,6 +139,7 @@ def command(
         raise UsageError("Ask one --question, or one query by --name; --list shows the queries.")
     if full and not is_compact:
         raise UsageError("--full goes with --compact: without it nothing is cut.")
+    of_capture = partial(_summary, use_cache=use_cache, jobs=jobs, scheduler=scheduler)
     if before is not None:
         if name is not None or parameters:
             raise UsageError("With --before, ask a question in words.")
@@ -135,12 +148,12 @@ def command(
         if parameters:
             stray = next(iter(parameters))
             raise UsageError(f"A question in words takes no --{stray}; --name QUERY takes some.")
-        summary = _summary(target, summary_path, use_cache)
+        summary = of_capture(target, summary_path)
         answered = answer(summary, asked or "", top_k=top_k)
     else:
         taken = query_named(name).takes
         checked = with_limit(typed(name, taken, parameters), top_k if "limit" in taken else None)
-        summary = _summary(target, summary_path, use_cache)
+        summary = of_capture(target, summary_path)
         answered = run_query(summary, name, checked)
     if is_compact:
         from marin_profile.queries.compact import compact_json

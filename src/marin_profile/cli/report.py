@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from marin_profile.base.errors import UsageError
+from marin_profile.cli.crews import jobs_options
 from marin_profile.cli.inputs import one_summary
 from marin_profile.cli.options import (
     Verb,
@@ -23,6 +24,7 @@ REPORT_FORMATS = ("md", "html")
 @click.argument("target", required=False, metavar="[TARGET]")
 @summary_option
 @cache_option
+@jobs_options
 @click.option(
     "--format",
     "report_format",
@@ -35,6 +37,8 @@ def command(
     target: str | None,
     summary_path: str | None,
     use_cache: bool,
+    jobs: int | None,
+    scheduler: str | None,
     report_format: str | None,
     top_k: int | None,
     output: str | None,
@@ -48,7 +52,7 @@ def command(
             f"The report format {report_format!r} is not available; use one of "
             f"{', '.join(REPORT_FORMATS)}."
         )
-    summary = one_summary(target, summary_path, use_cache=use_cache)
+    summary = one_summary(target, summary_path, use_cache=use_cache, jobs=jobs, scheduler=scheduler)
     from marin_profile.reports.report import render_html, render_markdown
 
     render = render_html if report_format == "html" else render_markdown

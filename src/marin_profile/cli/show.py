@@ -8,6 +8,7 @@ import sys
 
 import click
 
+from marin_profile.cli.crews import jobs_options
 from marin_profile.cli.inputs import load_named
 from marin_profile.cli.options import Verb, cache_option, emit
 
@@ -27,13 +28,14 @@ STYLES: dict[str, dict[str, str | bool]] = {
 @click.command(cls=Verb, epilog="Example: marin-profile runs/mine")
 @click.argument("target", metavar="TARGET")
 @cache_option
-def command(target: str, use_cache: bool) -> None:
+@jobs_options
+def command(target: str, use_cache: bool, jobs: int | None, scheduler: str | None) -> None:
     """Show where the step time goes, and what to try first, on one screen.
 
     TARGET is a summary, a profile, a folder above one (its newest capture is taken), or a W&B run,
     as entity/project/run_id or by its URL.
     """
-    summary = load_named(target, use_cache=use_cache)
+    summary = load_named(target, use_cache=use_cache, jobs=jobs, scheduler=scheduler)
     from marin_profile.reports.screen import plain, render_screen
 
     width = shutil.get_terminal_size().columns - 1
