@@ -12,6 +12,9 @@ from marin_profile.base.errors import BrokenInputError
 from marin_profile.readers import json_events, json_stream
 from marin_profile.readers.json_stream import PADDING, WINDOW, StreamWindow
 
+# With compiled loops the next window is unpacked in a thread.
+pytestmark = pytest.mark.usefixtures("loops")
+
 RNG = np.random.default_rng(0)
 # Compresses to about two thirds, so that it spans several steps.
 TEXT = RNG.integers(32, 96, 60_000, dtype=np.uint8).tobytes()
@@ -88,6 +91,51 @@ def test_the_stream_is_read_from_where_it_stands() -> None:
     stream = io.BytesIO(packed)
     stream.seek(6)
     assert drain(stream)[0] == TEXT
+
+
+class Failing(io.BytesIO):
+    """A store that is gone after the first megabytes."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() > 3 * WINDOW:
+            raise ConnectionError("gone")
+        return super().read(size)
+
+
+def test_an_error_of_the_store_reaches_the_reader() -> None:
+    window = StreamWindow(Failing(b" " * 8 * WINDOW))
+    window.more()
+    window.start = window.end
+    window.more()
+    with pytest.raises(ConnectionError, match="gone"):
+        window.more()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_size_of_the_text_is_told_with_the_first_window(
+    monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(json_stream, "expect", told.append)
+    # Alike everywhere, and hard to pack.
+    text = RNG.integers(32, 96, 6 * WINDOW, dtype=np.uint8).tobytes()
+    window = StreamWindow(io.BytesIO(gzip.compress(text, 1) if packed else text))
+    assert told == [pytest.approx(len(text) // 4, rel=0.05)]
+    while window.more():
+        window.start = window.end
+    assert sum(told) == pytest.approx(len(text) // 4, rel=0.05)
+
+
+def test_the_size_of_a_stream_of_no_known_size_is_told_as_it_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(json_stream, "expect", told.append)
+    window = StreamWindow(Unseekable(TEXT * 40))
+    assert sum(told) == (window.offset + window.end) // 4
+    while window.more():
+        window.start = window.end
+    assert sum(told) == pytest.approx(len(TEXT * 40) // 4, abs=9)
 
 
 def test_more_keeps_what_is_not_consumed() -> None:

@@ -151,7 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(complete(os.environ[COMPLETING]))
     gc.disable()  # one command and gone: looking for cycles takes a tenth of its time
     skip_pydantic_plugins()
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    gc.freeze()  # Python would look for cycles once more at its end
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from marin_profile.base.columns import counts_of, distinct, run_starts
 from marin_profile.base.times import PS_PER_US
-from marin_profile.events.timeline import Int32s, Int64s, Line, Op, Plane
+from marin_profile.events.timeline import Int32s, Int64s, Line, Op, Plane, Sparse
 from marin_profile.readers.json_events import MAX_SPAN_US, Events
+from marin_profile.readers.op_stats import EVENT_NUMBERS
 
 
 def line_runs(line: Int32s, first: Int64s, count: Int64s) -> bool:
@@ -92,6 +93,13 @@ class Columns:
         start -= rest
         del self._whole_us, self._fraction_ps
         return start, whole * PS_PER_US + rest
+
+    def numbers(self) -> dict[str, Sparse]:
+        """The columns of EVENT_NUMBERS; those that the same rows have share them."""
+        rows: list[Int64s] = []
+        for own in self.id_rows:
+            rows.append(next((one for one in rows if np.array_equal(one, own)), own))
+        return dict(zip(EVENT_NUMBERS, map(Sparse, rows, self.id_values), strict=True))
 
     def _select(self, order: Int64s) -> None:
         """Keep the rows `order`, in that order."""

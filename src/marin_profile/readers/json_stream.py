@@ -1,7 +1,8 @@
 """A JSON file, gzip-compressed or not, as a sliding window of its bytes.
 
 Contract
-* The text is never held as a whole: the window holds what its user has not consumed yet.
+* The text is never held as a whole: the window holds what its user has not consumed yet. Where
+  loops are compiled, the next WINDOW bytes are unpacked meanwhile, in a thread.
 * Damage is no error: what can be read is read, and `Window.damage` then says what is wrong.
 * JSON has no zero bytes: `first_zero` is where the first one stands, -1 where there is none.
 * How much text there is to read is told (`expect`) with the first window, as far as it can be
@@ -12,14 +13,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import BinaryIO
+from contextvars import copy_context
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from isal import igzip_lib
+from numpy.typing import NDArray
 
-from marin_profile.base.jit import expect
+from marin_profile.base.jit import expect, is_compiled
 from marin_profile.base.progress import advance
 from marin_profile.readers.whole_file import MAGIC
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 # Compressed bytes per step. Small, because an error costs the output of its step.
 STEP = 1 << 12
@@ -54,6 +60,8 @@ class StreamWindow:
         self._expected = 0
         self._steps = _Steps(stream)
         self._pieces = self._read(stream)
+        self._beside: Executor | None = None
+        self._ahead: Future[tuple[NDArray[np.uint8], bool]] | None = None
         self.more()
 
     def more(self) -> bool:
@@ -66,16 +74,32 @@ class StreamWindow:
         self.buf[:kept] = old[self.start : self.end]
         self.offset += self.start
         self.start, self.end = 0, kept
-        while self.end < kept + WINDOW:
-            piece = next(self._pieces, b"")
-            if not piece:
-                self.finished = True
-                break
-            self.buf[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
-            self.end += len(piece)
+        fresh, self.finished = self._ahead.result() if self._ahead else self._take()
+        self.end += len(fresh)
+        self.buf[kept : self.end] = fresh
         self._expect()
+        self._ahead = None if self.finished or not is_compiled() else self._take_ahead()
         self._look_for_zeros(kept)
         return self.end > kept
+
+    def _take(self) -> tuple[NDArray[np.uint8], bool]:
+        """About WINDOW bytes, and whether the file ends with them."""
+        fresh, size = np.empty(WINDOW + PIECE, np.uint8), 0
+        while size < WINDOW:
+            piece = next(self._pieces, b"")
+            if not piece:
+                return fresh[:size], True
+            fresh[size : size + len(piece)] = np.frombuffer(piece, np.uint8)
+            size += len(piece)
+        return fresh[:size], False
+
+    def _take_ahead(self) -> Future[tuple[NDArray[np.uint8], bool]]:
+        """`_take` beside the scan: both work without the GIL."""
+        if self._beside is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._beside = ThreadPoolExecutor(1)
+        return self._beside.submit(copy_context().run, self._take)
 
     def _expect(self) -> None:
         text = self.offset + self.end

@@ -26,7 +26,6 @@ from marin_profile.readers.json_layout import Columns, distinct_ops, without_hos
 from marin_profile.readers.json_scan import scan
 from marin_profile.readers.json_stream import StreamWindow
 from marin_profile.readers.json_text import BAD, CUT, skip_space, string_end, value_end
-from marin_profile.readers.op_stats import EVENT_NUMBERS
 from marin_profile.readers.plausible import checked
 
 PS_PER_SECOND = 1_000_000_000_000
@@ -252,7 +251,7 @@ def _timeline(events: Events, notes: list[str], *, lost: bool) -> Timeline:
             f"truncated: the export stops at {cap:,} events; it covers only until "
             f"{until / PS_PER_SECOND:.6f} s, totals are lower bounds."
         )
-    ids = dict(zip(EVENT_NUMBERS, map(Sparse, columns.id_rows, columns.id_values), strict=True))
+    ids = columns.numbers()
     device_start = _device_times(ids["device_offset_ps"])
     if len(device_start):
         values = device_start.values - device_start.values.min()
