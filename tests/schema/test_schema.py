@@ -311,3 +311,17 @@ def test_a_run_counts_processes_as_hosts(processes, expected) -> None:
     summary = build_summary(hosts=hosts)
     found = summary.with_run({"num_hosts": processes, "run_id": "r"}).run_metadata
     assert (found.num_hosts, found.run_id, found.num_devices) == (expected, "r", 2)
+
+
+def test_records_of_columns_are_those_of_the_constructor():
+    columns = {"index": [0, 1], "start": [0.5, 1.5], "kept": [True, False], "period": [None, 2.0]}
+    rows = [
+        {"index": 0, "start": 0.5, "kept": True, "period": None},
+        {"index": 1, "start": 1.5, "kept": False, "period": 2.0},
+    ]
+    kind = marin_profile.schema.Step
+    assert kind.of_columns(**columns) == [kind(**row) for row in rows]
+    with pytest.raises(TypeError, match="Step has no begin"):
+        kind.of_columns(**columns, begin=[0.0, 0.0])
+    with pytest.raises(ValueError, match="zip"):
+        kind.of_columns(**columns, cut=[False])

@@ -68,7 +68,7 @@ class HostThread:
         """Without the events that hold one of the intervals, which are in order, as a whole."""
         following = np.searchsorted(starts, self.start)
         holds = np.append(ends, np.iinfo(np.int64).max)[following] <= self.end
-        return self.only(~holds)
+        return self.only(~holds) if holds.any() else self
 
 
 @dataclass(frozen=True)

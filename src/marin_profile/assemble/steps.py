@@ -65,22 +65,19 @@ def step_time_section(context: Context) -> schema.StepTime:
         outlier_causes=_outlier_causes(merged, excesses),
         steps_without_work=merged.without_work if steps else None,
         long_op=_long_op(merged.long_op),
-        steps=[
-            schema.Step(
-                index=index,
-                step_num=step.number,
-                start=us(step.start),
-                duration=us_or_none(step.duration),
-                critical_path=us_or_none(step.critical_path),
-                period=us_or_none(step.period),
-                boundary=us(step.boundary),
-                kept=step.kept,
-                cut=step.cut,
-                step_class=class_of.get(index),
-                ledger=_step_ledger(step.terms),
-            )
-            for index, step in enumerate(steps)
-        ],
+        steps=schema.Step.of_columns(
+            index=range(len(steps)),
+            step_num=[step.number for step in steps],
+            start=[us(step.start) for step in steps],
+            duration=[us_or_none(step.duration) for step in steps],
+            critical_path=[us_or_none(step.critical_path) for step in steps],
+            period=[us_or_none(step.period) for step in steps],
+            boundary=[us(step.boundary) for step in steps],
+            kept=[step.kept for step in steps],
+            cut=[step.cut for step in steps],
+            step_class=map(class_of.get, range(len(steps))),
+            ledger=_step_ledgers(steps),
+        ),
     )
 
 
@@ -90,17 +87,20 @@ def _long_op(op: LongOp | None) -> schema.LongOp | None:
     return schema.LongOp(name=op.name, device=op.device, duration=us(op.time), steps=op.steps)
 
 
-def _step_ledger(terms: Mapping[str, int]) -> schema.StepLedger | None:
-    if not terms:
-        return None
-    return schema.StepLedger(
-        window_duration=us(terms["window"]),
-        compute_duration=us(terms["compute"]),
-        exposed_communication_duration=us(terms["exposed_communication"]),
-        exposed_transfer_duration=us(terms["exposed_transfer"]),
-        unattributed_duration=us(terms["unattributed"]),
-        idle_duration=us(terms["idle"]),
+def _step_ledgers(steps: Sequence[MergedStep]) -> list[schema.StepLedger | None]:
+    """None for steps whose terms are not known."""
+    known = [step.terms for step in steps if step.terms]
+    ledgers = iter(
+        schema.StepLedger.of_columns(
+            window_duration=[us(terms["window"]) for terms in known],
+            compute_duration=[us(terms["compute"]) for terms in known],
+            exposed_communication_duration=[us(terms["exposed_communication"]) for terms in known],
+            exposed_transfer_duration=[us(terms["exposed_transfer"]) for terms in known],
+            unattributed_duration=[us(terms["unattributed"]) for terms in known],
+            idle_duration=[us(terms["idle"]) for terms in known],
+        )
     )
+    return [next(ledgers) if step.terms else None for step in steps]
 
 
 def _name(merged: MergedSteps, index: int) -> int:

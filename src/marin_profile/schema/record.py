@@ -57,6 +57,15 @@ class Record(BaseModel, metaclass=_Checked):
     # Deferred: a process builds the validators that it uses, not those of all records.
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, defer_build=True)
 
+    @classmethod
+    def of_columns(cls, **columns: Iterable[Any]) -> list[Self]:
+        """A record for each place of columns that are equally long, of plain values and ready
+        records: of many in half the time."""
+        _refuse_unknown(cls, columns, _field_names(cls))
+        made = cls.__pydantic_validator__.validate_python
+        rows = zip(*columns.values(), strict=True)
+        return [made(dict(zip(columns, row, strict=True))) for row in rows]
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         own = {*type(self).model_fields, *(self.model_extra or ())}
         _refuse_unknown(type(self), update or (), own)
