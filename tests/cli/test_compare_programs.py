@@ -35,7 +35,7 @@ def test_the_command_line(call, sides, tmp_path):
 def test_a_bundle(call, sides, tmp_path):
     call("bundle", *sides, "--output-dir", tmp_path / "bundle", "--allow-inconclusive")
     page = (tmp_path / "bundle/compare_report.md").read_text(encoding="utf-8")
-    assert "XLA: in `mlp`: f32\\[64,64\\] is copied" in page.partition("## ")[0]
+    assert "XLA: +10.00 us in `mlp`: f32\\[64,64\\] is copied" in page.partition("## ")[0]
 
 
 @pytest.mark.parametrize(

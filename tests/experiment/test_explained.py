@@ -19,7 +19,7 @@ def test_the_newest_captures_below_two_folders(tmp_path: Path) -> None:
     assert found.hlo is not None
     assert [row.kind for row in found.hlo.differences] == ["layout_copy"]
     told = markdown.render(Document("Answer", tuple(hlo_answer(found)), ()))
-    assert "XLA: in `mlp`: f32" in told
+    assert "XLA: +10.00 us in `mlp`: f32" in told
 
 
 def test_captures_that_are_gone(tmp_path: Path) -> None:

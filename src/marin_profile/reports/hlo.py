@@ -26,24 +26,27 @@ _NAME = re.compile(r"[\w.\-]+")
 
 
 def hlo_answer(comparison: Comparison) -> list[Block]:
-    """For the first screen: the largest difference, or that there is none."""
+    """For the first screen: the largest differences, or that there is none."""
     found = comparison.hlo
     if found is None or found.cannot_answer is not None:
         return []
-    return [Paragraph(f"XLA: {hlo_sentence(found)}")]
+    if found.total_differences < 2:
+        return [Paragraph(f"XLA: {hlo_sentence(found)}")]
+    return [Paragraph("What XLA did differently:"), *bullets(_largest(found))]
 
 
 def hlo_sentence(found: HloChanges) -> str:
-    """Of an answer: the largest differences, or that there is none."""
-    if found.differences:
-        parts = " ".join(
-            f"{_region(row)}{plain(row.sentence, None)} ({_told(row)})"
-            for row in found.differences[:NAMED]
-        )
-        more = found.total_differences - NAMED
-        others = f" And {plural(more, 'smaller difference')}." if more > 0 else ""
-        return f"{parts}{others}"
-    return _nothing(found)
+    """Of an answer."""
+    return " ".join(_largest(found)) if found.differences else _nothing(found)
+
+
+def _largest(found: HloChanges) -> list[str]:
+    told = [
+        f"{_told(row)}{_region(row)}: {plain(row.sentence, None)}{_follows(row)}"
+        for row in found.differences[:NAMED]
+    ]
+    more = found.total_differences - NAMED
+    return [*told, f"And {plural(more, 'smaller difference')}."] if more > 0 else told
 
 
 def _region(row: HloDifference) -> str:
@@ -51,12 +54,16 @@ def _region(row: HloDifference) -> str:
     einsum names its parts by are none."""
     path = split_path(row.scope or "")[:-1]
     parts = [part for part in path if _NAME.fullmatch(part)][-NAMED:]
-    return f"in {code('/'.join(parts))}: " if parts else ""
+    return f" in {code('/'.join(parts))}" if parts else ""
 
 
 def _told(row: HloDifference) -> str:
-    noise = ", not told from noise" if row.noise else ""
+    noise = " (not told from noise)" if row.noise else ""
     return f"{signed(row.delta)}{noise}"
+
+
+def _follows(row: HloDifference) -> str:
+    return f" May follow from {code(row.may_follow_from)}." if row.may_follow_from else ""
 
 
 def _nothing(found: HloChanges) -> str:
@@ -116,9 +123,7 @@ def _row(row: SplitRow) -> list[str]:
     if not isinstance(row, HloDifference):
         what, where, ops = _NAMES[row.name], "", ""
     else:
-        what = f"{code(row.kind)} {plain(row.sentence, None)}"
-        if row.may_follow_from:
-            what += f" May follow from {code(row.may_follow_from)}."
+        what = f"{code(row.kind)} {plain(row.sentence, None)}{_follows(row)}"
         place = " ".join(filter(None, (row.scope, row.pass_ if row.pass_ != "other" else None)))
         where = "; ".join(map(code, filter(None, (place, row.source))))
         ops = _ops(row)

@@ -143,8 +143,7 @@ def test_a_program_that_is_too_large(sides, monkeypatch):
 def test_the_report_names_it_on_the_first_screen(sides):
     text = render_comparison(explain([sides[0]], [sides[1]]))
     first, _, rest = text.partition("## ")
-    assert "XLA: in `mlp`: f32\\[64,64\\] is copied, which it was not before." in first
-    assert "(+10.00 us)" in first
+    assert "XLA: +10.00 us in `mlp`: f32\\[64,64\\] is copied, which it was not before." in first
     assert "`jit_step`: 4 of 4 instructions match (5 after)." in rest
 
 
