@@ -22,14 +22,21 @@ def noise(name: str, scale: float) -> float:
     return scale * (int(hashlib.sha256(name.encode()).hexdigest()[:8], 16) / 2**31 - 1)
 
 
-def step_us(folder: Path, run: str, us: float) -> None:
+def step_us(folder: Path, run: str, us: float, batch: int = 64) -> None:
     """Five steps `us` apart; the run's name is that of the host, so that no two are alike."""
     made = Space(run)
     tpu = made.tpu(0, device_type_string="TPU v6 Lite")
     for step in range(5):
         at = us * step
         tpu.step(step, at, us).module("jit_step(7)", at, us, run_id=step)
-        tpu.op("dot.1", at, 0.9 * us, category="convolution fusion", scope="jit(f)/mlp/dot")
+        tpu.op(
+            "dot.1",
+            at,
+            0.9 * us,
+            category="convolution fusion",
+            scope="jit(f)/mlp/dot",
+            shape=f"f32[{batch},512]",
+        )
     made.write(folder / f"{run}.xplane.pb")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from builders_experiment import captures, plan, plan_file
+from builders_experiment import captures, noise, plan, plan_file, step_us
 from marin_profile.base.errors import UsageError
 from marin_profile.cli import run as run_command
 from marin_profile.experiment.journal import read_journal
@@ -295,3 +295,19 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds mine; name another folder for the experiment"):
         conduct(plan(scripted, {"a": {}}), tmp_path / "o")
     assert [path.name for path in (tmp_path / "o").iterdir()] == ["mine"]
+
+
+def test_other_work_is_no_win(tmp_path: Path) -> None:
+    """Half of the batch takes half of the time."""
+    scripted = captures(tmp_path / "s", {"control": 1, "half": 0.5})
+    for number in range(1, 9):
+        for name, batch in (("control", 64), ("half", 32)):
+            run = f"round{number:02}-{name}"
+            step_us(scripted, run, batch * (15 + noise(run, 0.05)), batch=batch)
+    output = tmp_path / "o"
+    [found] = made(plan(scripted, {"half": {}}, warmup="0"), output)["arms"]
+    assert found["standing"] == "not_comparable"
+    assert lead(output).startswith(
+        "**No arm is known to win: the typical step of half is 49.9 % shorter than the control's, "
+        "but the two cannot be compared: The 1st dimension, as a rule the batch, of most shapes "
+    )

@@ -69,7 +69,7 @@ BATCH = "The 1st dimension, as a rule the batch, of most shapes differs: 64 and 
             f"{WON} So does c (-2.0 %); winners are not compared with each other.",
         ),
         (
-            experiment(arm("b", "wins", -50.0, caveats=(BATCH,)), arm("a", "no_win", 0.0)),
+            experiment(arm("b", "not_comparable", -50.0, caveats=(BATCH,)), arm("a", "no_win", 0)),
             "No arm is known to win: the typical step of b is 50.0 % shorter than the control's, "
             f"but the two cannot be compared: {BATCH}",
         ),
@@ -107,7 +107,7 @@ def test_the_answer(found: Experiment, said: str) -> None:
 def test_a_row() -> None:
     peak = MemoryPeak(space="hbm", control_size=4_000_000, size=3_000_000, delta_size=-1_000_000)
     part = Changed(name="mlp", kind="region", delta=-1500.0)
-    one = arm("a", "wins", -2.0, memory=peak, changed=part, caveats=(BATCH,))
+    one = arm("a", "not_comparable", -2.0, memory=peak, changed=part, caveats=(BATCH,))
     assert memory(one) == "3.0 MB (-1.0 MB, -25.0 %)"
     assert changed(one) == "mlp -1.50 ms"
     assert verdict(experiment(one), one) == "shorter, but not comparable"

@@ -29,7 +29,8 @@ from marin_profile.version import package_version
 
 EXPERIMENT_SCHEMA = "profile_experiment.v1"
 
-Standing = Literal["wins", "no_win", "slower", "undecided", "failed", "running"]
+# "not_comparable": faster, but its step is no measure of the same work.
+Standing = Literal["wins", "no_win", "slower", "undecided", "failed", "not_comparable", "running"]
 Load = Callable[[Outcome], ProfileSummary | None]
 Explain = Callable[[Outcome, Outcome], Comparison | None]
 # Of several shares of what changed most, the first of these lists that has a row.
@@ -89,10 +90,6 @@ class ArmResult(Record):
     patch: str | None = None
     commit: str | None = None
     command: str
-
-    @property
-    def is_sound(self) -> bool:
-        return not self.caveats
 
 
 class ControlResult(Record):
@@ -187,6 +184,9 @@ def _arm(
     spread = stdev(effects) if len(effects) > 1 else None
     comparison = _comparison(plan, progress, name, load)
     changed, why_not = _changed(comparison)
+    caveats = comparison.comparability.blocking if comparison else []
+    if standing == "wins" and caveats:
+        standing = "not_comparable"
     return ArmResult(
         rank=0,
         arm=name,
@@ -208,9 +208,7 @@ def _arm(
         changed=changed,
         why_not_changed=why_not,
         hlo=_hlo(plan, progress, name, explain),
-        caveats=tuple(one.sentence for one in comparison.comparability.blocking)
-        if comparison
-        else (),
+        caveats=tuple(one.sentence for one in caveats),
         problems=_problems(progress, name),
         environment=tuple(sorted(plan.environment_of(arm))),
         patch=None if arm.patch is None else arm.patch.name,

@@ -29,8 +29,7 @@ def headline(found: Experiment) -> str:
 def _answer(found: Experiment) -> str:
     if found.control.problem is not None:
         return f"Nothing can be judged: the control {_sentence(found.control.problem)}"
-    winners = [arm for arm in found.of("wins") if arm.is_sound]
-    unsound = [arm for arm in found.of("wins") if not arm.is_sound]
+    winners, unsound = found.of("wins"), found.of("not_comparable")
     undecided = found.of("undecided")
     if winners:
         text = _win(found, winners)
@@ -109,14 +108,12 @@ def _none(found: Experiment) -> str:
 
 def verdict(found: Experiment, arm: ArmResult) -> str:
     """Of one arm, in a few words."""
-    if arm.standing == "failed":
-        return "failed"
-    if arm.standing == "wins" and not arm.is_sound:
-        return "shorter, but not comparable"
     if arm.standing == "undecided":
         return f"undecided: {needed(found, arm)}" if arm.pairs else "undecided: no pair of captures"
     return {
         "wins": "wins",
+        "failed": "failed",
+        "not_comparable": "shorter, but not comparable",
         "no_win": f"no gain of {found.worthwhile:g} %",
         "slower": "slower",
         "running": "not decided yet",
