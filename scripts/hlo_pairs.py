@@ -1,12 +1,12 @@
 """Does the first difference between two programs name the edit? `python scripts/hlo_pairs.py`.
 
 Each case of `hlo_pairs_cases.py` is a JAX program on CPU devices with one known edit; those of
-`hlo_pairs_held_out.py` (`--held-out`) are other programs, on which the diff was not written, and
-`--levanter` takes pairs of real trainings. Both sides run in turns, twice, in processes of their
-own. Right is a first difference of the edit's kind and scope, in an op that shows the edit in the
-compiled program's text; where the edit has no effect, no difference at all. Prints Markdown;
-`--keep` keeps the captures and judges those that are there, `--write` puts the table into
-docs/hlo.md.
+`hlo_pairs_held_out.py` (`--held-out`) are other programs, on which the diff was not written, those
+of `hlo_pairs_mixed.py` (`--mixed`) edits as they come in practice, and `--levanter` takes pairs of
+real trainings. Both sides run in turns, twice, in processes of their own. Right is a first
+difference of the edit's kind and scope, in an op that shows the edit in the compiled program's
+text; where the edit has no effect, no difference at all. Prints Markdown; `--keep` keeps the
+captures and judges those that are there, `--write` puts the table into docs/hlo.md.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from hlo_pairs_cases import CASES, Case
 from hlo_pairs_held_out import HELD_OUT
 from hlo_pairs_judge import Row, judged, markdown, truth_of, written
 from hlo_pairs_levanter import TRAININGS, Training, train
+from hlo_pairs_mixed import MIXED
 
 RUN = Path(__file__).with_name("hlo_pairs_run.py")
 PAGE = Path(__file__).parents[1] / "docs" / "hlo.md"
@@ -69,6 +70,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--held-out", action="store_true", help="other programs")
+    parser.add_argument("--mixed", action="store_true", help="edits as they come in practice")
     parser.add_argument("--levanter", action="store_true", help="real trainings, some minutes")
     parser.add_argument("--only", action="append", help="this case")
     parser.add_argument("--keep", type=Path, help="keep the captures in this folder")
@@ -77,6 +79,8 @@ def main() -> None:
     name, cases = "pairs", CASES
     if options.held_out:
         name, cases = "held-out", HELD_OUT
+    if options.mixed:
+        name, cases = "mixed", MIXED
     if options.levanter:
         name, cases = "levanter", TRAININGS
     chosen = [case for case in cases if not options.only or case.name in options.only]

@@ -177,7 +177,7 @@ def markdown(rows: Sequence[Row]) -> str:
         cells = [
             row.truth.case,
             row.truth.edit,
-            ", ".join(f"`{kind}`" for kind in row.truth.kinds[:1]) or "none",
+            " or ".join(f"`{kind}`" for kind in row.truth.kinds) or "none",
             f"`{row.found}`: {row.sentence}" if row.found else "none",
             right if row.truth.kinds or row.is_right else f"no, {row.number} differences",
             _ms(row.before),

@@ -51,9 +51,9 @@ TRAININGS = (
         "shape",
         "--model.intermediate_dim",
         ("128", "384"),
-        "mlp",
-        before=r"[\[,]128[\],].*mlp",
-        after=r"[\[,]384[\],].*mlp",
+        "LlamaMlp",
+        before=r"[\[,]128[\],].*LlamaMlp",
+        after=r"[\[,]384[\],].*LlamaMlp",
     ),
     Training(
         "activation",
@@ -61,10 +61,10 @@ TRAININGS = (
         "op_replaced",
         "--model.activation_function",
         ("silu", "gelu_new"),
-        "mlp",
-        before="logistic",
-        after="tanh",
-        also=("op_added", "op_removed", "fusion_split", "fusion_merged", "kernel_replaced"),
+        "LlamaMlp",
+        before=r"/jit\(silu\)/",
+        after="LlamaMlp/tanh",
+        also=("op_added", "op_removed"),
     ),
 )
 

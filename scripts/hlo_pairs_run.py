@@ -21,6 +21,7 @@ os.environ["XLA_FLAGS"] = (
 import jax
 from hlo_pairs_cases import CASES
 from hlo_pairs_held_out import HELD_OUT
+from hlo_pairs_mixed import MIXED
 from hlo_pairs_programs import Program
 
 STEPS = 10
@@ -51,7 +52,7 @@ def capture(program: Program, folder: Path) -> None:
 
 def main() -> None:
     name, side, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    (case,) = (one for one in (*CASES, *HELD_OUT) if one.name == name)
+    (case,) = (one for one in (*CASES, *HELD_OUT, *MIXED) if one.name == name)
     jax.config.update("jax_enable_x64", case.x64)
     program = case.build(side == "after")
     compiled = program.run.lower(*program.arguments).compile()

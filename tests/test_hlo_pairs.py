@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from patience import PATIENCE
 
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 
@@ -111,3 +114,13 @@ def test_the_table_is_written_between_its_markers():
     assert written(new, "pairs", "new\n") == new
     with pytest.raises(SystemExit):
         written(page, "held-out", "new\n")
+
+
+@pytest.mark.long
+def test_a_lost_donation_is_named_first_and_a_dropped_barrier_not_at_all(tmp_path):
+    script = Path(__file__).parents[1] / "scripts" / "hlo_pairs.py"
+    cases = ["--only", "donation_lost", "--only", "barrier"]
+    command = [sys.executable, str(script), "--keep", str(tmp_path), *cases]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE)
+    *_, said = done.stdout.splitlines()
+    assert said == "1 of 1 edits named first; 1 of 1 without effect silent."
