@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from statistics import median, stdev
 from typing import Literal
 
-from marin_profile.comparison import Comparison, compare
+from marin_profile.comparison import Comparison, comparability, compare
 from marin_profile.comparison.model import HloChanges
 from marin_profile.experiment.expected import expected
 from marin_profile.experiment.launching import again
@@ -274,7 +274,8 @@ def _memory(found: Comparison | None) -> MemoryPeak | None:
 
 
 def _comparison(plan: Plan, progress: Progress, name: str, load: Load) -> Comparison | None:
-    """Of the arm's captures with the control's of the same rounds, as pairs."""
+    """Of the arm's captures with the control's of the same rounds, as pairs. Whether they can be
+    compared is asked of the first pair: all others are of the same commands."""
     controls = {one.run.round: one for one in progress.measured(plan.control.name)}
     sides: tuple[list[ProfileSummary], list[ProfileSummary]] = ([], [])
     for one in progress.measured(name):
@@ -283,7 +284,11 @@ def _comparison(plan: Plan, progress: Progress, name: str, load: Load) -> Compar
             if before is not None and after is not None:
                 sides[0].append(before)
                 sides[1].append(after)
-    return compare(*sides, top_k=OF_TOP, paired=True) if sides[0] else None
+    if not sides[0]:
+        return None
+    first = comparability(sides[0][0], sides[1][0])
+    found = compare(*sides, top_k=OF_TOP, paired=True)
+    return found.model_copy(update={"comparability": first})
 
 
 def _hlo(plan: Plan, progress: Progress, name: str, explain: Explain) -> HloChanges | None:
