@@ -80,9 +80,11 @@ def each_more(points: Sequence[Point]) -> list[float | None]:
 def spread(title: str, values: Sequence[float]) -> str:
     if len(values) < 2:
         return f"{title}: too few sizes to tell"
-    apart = max(values) / min(values) - 1
-    answer = "flat" if apart <= FLAT else "not flat"
     low, high = 1e6 * min(values), 1e6 * max(values)
+    if low <= 0:
+        return f"{title}: {low:.2f} to {high:.2f} us an event: not flat"
+    apart = high / low - 1
+    answer = "flat" if apart <= FLAT else "not flat"
     return f"{title}: {low:.2f} to {high:.2f} us an event, {100 * apart:.0f} % apart: {answer}"
 
 

@@ -62,6 +62,7 @@ def test_what_each_event_more_takes() -> None:
 def test_flat_is_within_fifteen_percent() -> None:
     assert spread("x", [2e-6, 2.2e-6]) == "x: 2.00 to 2.20 us an event, 10 % apart: flat"
     assert spread("x", [2e-6, 2.4e-6]) == "x: 2.00 to 2.40 us an event, 20 % apart: not flat"
+    assert spread("x", [-1e-6, 2e-6]) == "x: -1.00 to 2.00 us an event: not flat"
     assert spread("x", [2e-6]) == "x: too few sizes to tell"
 
 
