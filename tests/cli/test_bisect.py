@@ -121,7 +121,7 @@ def test_what_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     figures = json.loads((out / "bisect.json").read_text())
     why = [row["skipped"] for row in figures["commits"]]
     assert (
-        why[1] == "the build ended with exit code 1 ; the log ends: error: no rule to make target"
+        why[1] == "the build ended with exit code 1; the log ends: error: no rule to make target"
     )
     assert why[2] == (
         "the run ended with exit code 1; the log ends: RESOURCE_EXHAUSTED: out of memory, token ***"
