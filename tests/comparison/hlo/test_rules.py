@@ -252,6 +252,19 @@ def test_a_loop_that_is_written_out():
     assert [kind.name for kind in kinds(out, rolled)] == ["loop_rolled"]
 
 
+def test_new_work_that_tears_a_fusion_is_told_by_that_work():
+    third = "third {\n  r = f32[8] parameter(0)\n  ROOT t = f32[8] tanh(r)\n}\n"
+    torn = entry(
+        "x = f32[8] parameter(0)",
+        "f = f32[8] fusion(x) calls=first",
+        "h = f32[8] fusion(f) calls=third",
+        "ROOT g = f32[8] fusion(h) calls=second",
+        inside=APART + third,
+    )
+    (kind,) = kinds(IN_ONE, torn)
+    assert kind == Kind("op_added", "New: tanh f32[8]; 3 ops do what 1 op did before.")
+
+
 def test_what_xla_recomputes_by_itself():
     again = AGAIN.replace("/rematted_computation", "").replace("r = f32", "t.remat = f32")
     assert [kind.name for kind in kinds(KEPT, again.replace("multiply(r", "multiply(t.remat"))] == [

@@ -82,7 +82,7 @@ class _Parts:
         for pair in turned:
             self._join(*pair)
         self._join_partners(touched)
-        self._join_neighbours()
+        self._join_neighbours(regrouped)
         self._join_replaced()
         return self._collected(regrouped)
 
@@ -147,12 +147,17 @@ class _Parts:
                 found[unit] = [other for other in others if other not in computing]
         return found
 
-    def _join_neighbours(self) -> None:
+    def _join_neighbours(self, regrouped: list[tuple[Step, Step]]) -> None:
+        """What differs with what it takes values from, or gives them to, if that differs too or is
+        in other fusions now."""
+        torn = ({one.at for one, _ in regrouped}, {two.at for _, two in regrouped})
         for side in (BEFORE, AFTER):
             steps, differs = self._sides[side].steps, self._differs[side]
             for step in steps:
-                for operand in step.operands if differs[step.at] else ():
-                    if differs[operand]:
+                for operand in step.operands:
+                    if (differs[step.at] and (differs[operand] or operand in torn[side])) or (
+                        differs[operand] and step.at in torn[side]
+                    ):
                         self._join_known((side, steps[operand].unit), (side, step.unit))
 
     def _join_replaced(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marin_profile.base.text import plural
+from marin_profile.comparison.hlo.matching import MOVERS
 from marin_profile.comparison.hlo.opened import Step
 from marin_profile.comparison.hlo.rules.asked import Asked, Kind
 from marin_profile.comparison.hlo.rules.words import LIBRARY, listed, name, ops
@@ -28,14 +29,19 @@ def _target(step: Step) -> str:
 
 
 def fusion(asked: Asked) -> Kind | None:
+    """The same work in other ops; what new work tears apart is told by that work."""
     if not asked.part.regrouped or len(asked.removed) > len(asked.part.regrouped):
         return None
     was, becomes = len(asked.part.before_units), len(asked.part.after_units)
+    other = f"{ops(becomes)} what {plural(was, 'op')} did before"
+    if new := [step for step in asked.added if step.opcode not in MOVERS]:
+        if asked.removed:
+            return None
+        return Kind("op_added", f"New: {listed(new)}{f'; {other}' if becomes > was else ''}.")
     if becomes > was:
-        between = f"; {listed(asked.added)} came between" if asked.added else ""
-        return Kind("fusion_split", f"{ops(becomes)} what {plural(was, 'op')} did before{between}.")
+        return Kind("fusion_split", f"{other}.")
     if becomes < was:
-        return Kind("fusion_merged", f"{ops(becomes)} what {plural(was, 'op')} did before.")
+        return Kind("fusion_merged", f"{other}.")
     if asked.added or asked.removed:
         return None
     return Kind("fusion_split", f"The same work is divided otherwise over {plural(was, 'op')}.")
