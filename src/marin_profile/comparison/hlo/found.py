@@ -108,16 +108,17 @@ def _longest_first(units: Sequence[str], side: SideProgram) -> tuple[str, ...]:
 
 
 def _where(part: Part, left: Opened, right: Opened) -> dict[str, Any]:
-    """Scope, pass and source line of the heaviest step that is different; the scopes of all."""
-    steps = [
+    """Scope, pass and source line of the heaviest step that is different, or is in another op where
+    none is; the scopes of all."""
+    different = [
         *((right, step) for step in part.added),
         *((right, two) for _, two in part.changed),
         *((left, step) for step in part.removed),
-        *((right, two) for _, two in part.regrouped),
     ]
-    scopes = {parse_scope(step.node.op_name) for _, step in steps}
+    regrouped = [(right, two) for _, two in part.regrouped]
+    scopes = {parse_scope(step.node.op_name) for _, step in (*different, *regrouped)}
     scopes |= {parse_scope(one.node.op_name) for one, _ in part.changed}
-    paid = [pair for pair in steps if pair[1].opcode not in COSTLESS] or steps
+    paid = [pair for pair in different if pair[1].opcode not in COSTLESS] or regrouped or different
     named = [pair for pair in paid if parse_scope(pair[1].node.op_name)]
     opened, heaviest = max(named or paid, key=lambda pair: (weight(pair[1]), -pair[1].at))
     node = heaviest.node if named else placed(opened, heaviest)
