@@ -120,9 +120,7 @@ def test_what_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert said.out.startswith(f"Unsure between {shas[0][:12]} 'Change 0' and {shas[3][:12]} ")
     figures = json.loads((out / "bisect.json").read_text())
     why = [row["skipped"] for row in figures["commits"]]
-    assert (
-        why[1] == "the build ended with exit code 1; the log ends: error: no rule to make target"
-    )
+    assert why[1] == "the build ended with exit code 1; the log ends: error: no rule to make target"
     assert why[2] == (
         "the run ended with exit code 1; the log ends: RESOURCE_EXHAUSTED: out of memory, token ***"
     )
