@@ -149,12 +149,31 @@ class State:
             "entity": self.entity(owner),
             "readOnly": False,
             "run": run_named,
-            "runCount": lambda **_: len(runs),
-            "runs": lambda **_: _connection([self.run(run) for run in runs]),
+            "runCount": lambda filters=None: len(_fitting(runs, filters)),
+            "runs": self._page_of(runs),
             "artifact": lambda name: self.artifact(artifact_named(name)),
             "artifactCollectionMembership": lambda name: self.membership(artifact_named(name)),
             "artifactCollection": partial(self.collection, owner, name),
         }
+
+    def _page_of(self, runs: list[Run]) -> Callable[..., Node]:
+        """Cursors are the numbers of the runs."""
+
+        def page(
+            filters: str | None, after: str | None, first: int | None, order: str | None
+        ) -> Node:
+            assert order in ("-created_at", "+created_at"), order
+            sign = order.startswith("-")
+            found = sorted(_fitting(runs, filters), key=lambda run: run.created, reverse=sign)
+            begin = int(after) if after else 0
+            end = min(begin + (first or len(found)), len(found))
+            connection = _connection([self.run(run) for run in found[begin:end]])
+            for number, edge in enumerate(connection["edges"], begin + 1):
+                edge["cursor"] = str(number)
+            connection["pageInfo"] |= {"endCursor": str(end), "hasNextPage": end < len(found)}
+            return connection
+
+        return page
 
     def run(self, run: Run | None) -> Node | None:
         if run is None:
@@ -254,6 +273,47 @@ class State:
             "currentManifest": {"__typename": "ArtifactManifest", "file": manifest},
             "createdBy": lambda: self.run(artifact.run),
         }
+
+
+def _fitting(runs: list[Run], filters: str | None) -> list[Run]:
+    wanted = json.loads(filters or "{}")
+    return [run for run in runs if _fits(run, wanted)]
+
+
+def _fits(run: Run, wanted: Node) -> bool:
+    """As much of Mongo's language as is asked for here; what is unknown is a KeyError."""
+    return all(
+        all(_fits(run, part) for part in condition)
+        if key == "$and"
+        else _is_met(_value_of(run, key), condition)
+        for key, condition in wanted.items()
+    )
+
+
+def _value_of(run: Run, key: str) -> Any:
+    if key.startswith("config."):
+        config = json.loads(run.values.get("config") or "{}")
+        value = config.get(key.split(".")[1], {}).get("value")
+        for part in key.split(".")[2:]:
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+    values = {
+        "state": run.state,
+        "tags": run.values.get("tags") or [],
+        "group": run.values.get("groupName"),
+        "display_name": run.values.get("displayName"),
+        "createdAt": run.created,
+    }
+    return values[key]
+
+
+def _is_met(value: Any, condition: Any) -> bool:
+    if not isinstance(condition, dict):
+        return bool(value == condition)
+    ((operator, operand),) = condition.items()
+    if operator == "$in":
+        return any(one in operand for one in (value if isinstance(value, list) else [value]))
+    return {"$gte": lambda: value >= operand}[operator]()
 
 
 def _connection(nodes: list[Any]) -> Node:

@@ -10,12 +10,14 @@ from marin_profile.base.errors import UsageError
 from marin_profile.base.text import plural
 from marin_profile.cli.crews import crew_of, jobs_options, telling
 from marin_profile.cli.options import (
+    FLEET,
     Verb,
     cache_option,
     emit,
     note,
     output_option,
     top_k_option,
+    trust_option,
     warmup_option,
 )
 
@@ -27,7 +29,7 @@ MOST_ROWS = 1000
 
 
 @click.command(cls=Verb, epilog="Example: marin-profile fleet runs -o fleet.html --jobs 4")
-@click.argument("target", metavar="DIR|RUNS.txt")
+@click.argument("target", metavar=FLEET)
 @jobs_options
 @cache_option
 @warmup_option("How many steps at the start of each window to leave out.")
@@ -39,6 +41,7 @@ MOST_ROWS = 1000
 @click.option(
     "--table", "table", metavar="F.parquet", help="Write the rows as Parquet, too (extra: fleet)."
 )
+@trust_option
 @top_k_option(None, "How many rows a list holds; default: 20, and 1,000 in HTML.")
 @output_option
 @click.pass_context
@@ -51,15 +54,18 @@ def command(
     warmup_steps: int,
     label: str | None,
     table: str | None,
+    trust_references: bool,
     top_k: int | None,
     output: str | None,
 ) -> None:
     """Compare many captures: step time, busy time, memory and advice, who stands out, and how it
     developed.
 
-    Name a folder, whose captures are all taken, or a text file with a folder or a profile on each
-    line. The output's name tells its format: .md (default), .html or .json. What cannot be
-    summarised is named and left out, and the exit code is 1 then.
+    Name a folder, whose captures are all taken, a text file with a folder or a profile on each
+    line, or a W&B project as wandb:entity/project, whose runs may be chosen:
+    '?state=S&tag=T&group=G&display_name=N&config.KEY=V&created_after=YYYY-MM-DD'. The output's name
+    tells its format: .md (default), .html or .json. What cannot be summarised is named and left
+    out, and the exit code is 1 then.
     """
     ending = (output or "").lower()
     if table is not None and not table.lower().endswith(".parquet"):
@@ -71,14 +77,20 @@ def command(
     from marin_profile.fleet.reading import rows_of
     from marin_profile.pipeline.jobs import default_jobs, processors
 
-    captures = captures_named(target)
+    captures = captures_named(target, note)
     hosts = [host for one in captures if one.capture for host in one.capture.hosts]
     if jobs is None:
         jobs = processors() if scheduler is not None else default_jobs(hosts)
+    size = sum(host.size for host in hosts) + sum(one.run.size for one in captures if one.run)
     store = kept_rows() if use_cache else Nowhere()
-    with crew_of(jobs, scheduler, sum(host.size for host in hosts)) as crew:
+    with crew_of(jobs, scheduler, size) as crew:
         rows = rows_of(
-            captures, crew, store, warmup_steps=warmup_steps, on_progress=telling("capture")
+            captures,
+            crew,
+            store,
+            warmup_steps=warmup_steps,
+            trust_references=trust_references,
+            on_progress=telling("capture"),
         )
     if table is not None:
         from marin_profile.base.storage import write_file

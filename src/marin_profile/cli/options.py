@@ -31,8 +31,9 @@ class Place(click.types.StringParamType):
 
 
 PLACE = Place()
+FLEET = "DIR|RUNS.txt|wandb:PROJECT"
 # The metavars of places; a verb need not say more of them.
-PLACES = ("F", "DIR", "D", "H", "TARGET", "[TARGET]", "[BEFORE AFTER]", "DIR|RUNS.txt", "F.parquet")
+PLACES = ("F", "DIR", "D", "H", "TARGET", "[TARGET]", "[BEFORE AFTER]", FLEET, "F.parquet")
 
 
 class Verb(click.Command):
@@ -67,6 +68,12 @@ output_option = click.option(
     "-o", "--output", metavar="F", help="Write here (a file or an fsspec URL) instead of to stdout."
 )
 
+trust_option = click.option(
+    "--trust-references",
+    is_flag=True,
+    help="Read what a W&B artifact or config names wherever it is, also in a local folder.",
+)
+
 
 def top_k_option(default: int | None, text: str) -> Any:
     return click.option(
@@ -96,11 +103,7 @@ def wandb_options(alias: str) -> Callable[[Any], Any]:
             metavar="D",
             help="Where W&B downloads go; default: the user's cache.",
         ),
-        click.option(
-            "--trust-references",
-            is_flag=True,
-            help="Read what a W&B artifact or config names wherever it is, also in a local folder.",
-        ),
+        trust_option,
     )
 
 

@@ -97,7 +97,7 @@ def _fetch_artifact(target: WandbTarget, downloads: _Downloads) -> Fetched:
     api = connect()
     artifact = _find_artifact(api, target)
     if artifact.type == SUMMARY_TYPE:
-        note = f"The summary {_reference(artifact)} is taken as it was published."
+        note = f"The summary {reference_of(artifact)} is taken as it was published."
         return Fetched(RunMetadata(), summary=_published(artifact, downloads), notes=(note,))
     if artifact.type != CAPTURE_TYPE:
         raise NotFoundError(
@@ -117,7 +117,7 @@ def _find_artifact(api: Any, target: WandbTarget) -> Any:
 def _capture(artifact: Any, run: Any | None, downloads: _Downloads) -> Fetched:
     folder, note = _contents(artifact, downloads)
     known = run_metadata(run) if run is not None else RunMetadata()
-    artifact_fields = {"artifact_ref": _reference(artifact), "artifact_name": _version(artifact)}
+    artifact_fields = {"artifact_ref": reference_of(artifact), "artifact_name": _version(artifact)}
     return Fetched(known.model_copy(update=artifact_fields), folder=folder, notes=(note,))
 
 
@@ -127,7 +127,7 @@ def _published(artifact: Any, downloads: _Downloads) -> ProfileSummary:
     name = SUMMARY_FILE if SUMMARY_FILE in names else next(iter(sorted(names)), None)
     if name is None:
         raise BrokenInputError(
-            f"{_reference(artifact)} holds no summary; publish one with 'marin-profile publish'."
+            f"{reference_of(artifact)} holds no summary; publish one with 'marin-profile publish'."
         )
     return load_summary(f"{folder}/{name}")
 
@@ -136,7 +136,7 @@ def _version(artifact: Any) -> str:
     return f"{artifact.name.split(':')[0]}:{artifact.version}"
 
 
-def _reference(artifact: Any) -> str:
+def reference_of(artifact: Any) -> str:
     """The name of exactly this version: an alias may move on."""
     return f"{artifact.entity}/{artifact.project}/{_version(artifact)}"
 
@@ -150,7 +150,7 @@ def default_root() -> str:
 
 def _contents(artifact: Any, downloads: _Downloads) -> tuple[str, str]:
     """The folder with the artifact's files, and a note on where they came from."""
-    reference = _reference(artifact)
+    reference = reference_of(artifact)
     with remote_errors(f"The artifact {reference}"):
         entries = dict(artifact.manifest.entries)
         climbing = climbing_path(entries)
@@ -224,11 +224,11 @@ def _download(artifact: Any, folder: Path) -> None:
     read that."""
     size = sum(entry.size or 0 for entry in artifact.manifest.entries.values())
     with new_folder(folder, unless=lambda: _is_whole(artifact, folder)) as new:
-        doing(f"downloading {_reference(artifact)}", size=size, look=lambda: _bytes_below(new))
+        doing(f"downloading {reference_of(artifact)}", size=size, look=lambda: _bytes_below(new))
         artifact.download(root=str(new), skip_cache=True)
         if not _is_whole(artifact, new):
             raise BrokenInputError(
-                f"{_reference(artifact)} does not match its own manifest; log it again."
+                f"{reference_of(artifact)} does not match its own manifest; log it again."
             )
 
 
@@ -249,7 +249,7 @@ def _fetch_run(target: WandbTarget, alias: str | None, downloads: _Downloads) ->
     with remote_errors(f"The run {target.path}"):
         run = api.run(target.path)
         logged = [item for item in run.logged_artifacts() if item.state == "COMMITTED"]
-    capture = _newest(logged, CAPTURE_TYPE, alias)
+    capture = newest(logged, CAPTURE_TYPE, alias)
     if capture is not None:
         return _capture(capture, run, downloads)
     looked: list[str] = [f"no {CAPTURE_TYPE} artifact" + (f" with alias {alias}" if alias else "")]
@@ -257,7 +257,7 @@ def _fetch_run(target: WandbTarget, alias: str | None, downloads: _Downloads) ->
     if folder is not None:
         note = f"The run logged no profile; its profiler folder {folder} is read where it lies."
         return Fetched(run_metadata(run), folder=folder, notes=(note,))
-    published = _newest(logged, SUMMARY_TYPE, alias) or _published_elsewhere(api, run, alias)
+    published = newest(logged, SUMMARY_TYPE, alias) or published_elsewhere(api, run, alias)
     if published is None:
         raise NotFoundError(
             f"The run {target.path} has {', '.join((*looked, 'no published summary'))}; "
@@ -274,13 +274,13 @@ def _known_summary(
     own = summary.run_metadata.model_dump(exclude_none=True)
     note = (
         f"The run has no profile that can be read here ({', '.join(looked)}); its summary "
-        f"{_reference(artifact)} is taken as it was published."
+        f"{reference_of(artifact)} is taken as it was published."
     )
     metadata = run_metadata(run).model_copy(update=own)
     return Fetched(metadata, summary=summary, notes=(note,))
 
 
-def _newest(artifacts: Iterable[Any], kind: str, alias: str | None) -> Any | None:
+def newest(artifacts: Iterable[Any], kind: str, alias: str | None) -> Any | None:
     fitting = [
         item
         for item in artifacts
@@ -289,7 +289,7 @@ def _newest(artifacts: Iterable[Any], kind: str, alias: str | None) -> Any | Non
     return max(fitting, key=lambda item: (item.created_at, int(item.version[1:])), default=None)
 
 
-def _published_elsewhere(api: Any, run: Any, alias: str | None) -> Any | None:
+def published_elsewhere(api: Any, run: Any, alias: str | None) -> Any | None:
     """A summary of the run that another run, such as `publish`, logged under the run's name."""
     entity, project, run_id = run.path
     name = f"{summary_artifact_name(run_id)}:{alias or 'latest'}"
