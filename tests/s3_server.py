@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -84,8 +85,12 @@ def _server() -> Iterator[tuple[Store, str]]:
     server = make_server("127.0.0.1", 0, store, threaded=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    # What an earlier store of this process held is still there.
+    urlopen(Request(f"{address}/moto-api/reset", method="POST")).close()
+    store.paths.clear()
     try:
-        yield store, f"http://127.0.0.1:{server.server_port}"
+        yield store, address
     finally:
         server.shutdown()
         thread.join()

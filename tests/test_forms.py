@@ -272,7 +272,7 @@ def lines_of(code: CodeType) -> set[int]:
     return {line for _, _, line in code.co_lines() if line and line > code.co_firstlineno}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_all_forms_give_the_same_and_no_loop_is_left_out(name: str) -> None:
     case = CASES[name]

@@ -37,7 +37,7 @@ def test_skipped_commits_are_named_together() -> None:
     assert set(outcomes) == {"right", "between"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case.name != "+5 %"], ids=lambda case: case.name
@@ -48,7 +48,7 @@ def test_wrong_names(case, spread: float) -> None:
     assert [one.outcome for one in found].count("wrong") <= 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_likeliest_is_right_as_often_as_stated_or_more() -> None:
     pairs = [
         pair

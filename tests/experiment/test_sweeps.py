@@ -44,7 +44,7 @@ def test_an_arm_that_is_slower_does_not_win() -> None:
     assert {one.states()[0] for one in found} <= {"slower", "no_win"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("errors", [name for name in ERRORS if name != "AR rounds"])
 def test_false_winners(errors: str) -> None:
     found = sweeps(1000, [4], [0.0] * 8, ERRORS[errors])
@@ -53,7 +53,7 @@ def test_false_winners(errors: str) -> None:
     assert share([one.is_covered for one in found]) >= 0.929
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("arms", [2, 16])
 def test_false_winners_where_the_control_scatters_ten_times_as_much(arms: int) -> None:
     """Where the spread that arms share says least of an arm's error."""
@@ -63,7 +63,7 @@ def test_false_winners_where_the_control_scatters_ten_times_as_much(arms: int) -
     assert share([one.has_false_winner for one in found]) <= 0.0194
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_breaks_it() -> None:
     """An arm's noise that remembers the round before."""
     found = sweeps(500, [6], [0.0] * 8, ERRORS["AR rounds"])

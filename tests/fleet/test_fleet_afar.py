@@ -29,7 +29,7 @@ def step_of(number: int) -> float:
     return 1200.0 if number in SLOW else 1000.0 + number % 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_hundred_captures_by_dask(s3, tmp_path, capsys):
     """One of them broken, three behind a slow line. The second time one more is there, and only
     that and what is broken is fetched."""
