@@ -41,12 +41,15 @@ def hlo_sentence(found: HloChanges) -> str:
 
 
 def _largest(found: HloChanges) -> list[str]:
+    """The first, which causes lead, and the largest change where it is not among them."""
+    first = found.differences[:NAMED]
+    largest = max(found.differences, key=lambda row: abs(row.delta or 0.0))
+    named = first if largest in first else [*first, largest]
     told = [
-        f"{_told(row)}{_region(row)}: {plain(row.sentence, None)}{_follows(row)}"
-        for row in found.differences[:NAMED]
+        f"{_told(row)}{_region(row)}: {plain(row.sentence, None)}{_follows(row)}" for row in named
     ]
-    more = found.total_differences - NAMED
-    return [*told, f"And {plural(more, 'smaller difference')}."] if more > 0 else told
+    more = found.total_differences - len(named)
+    return [*told, f"And {plural(more, 'other difference')}."] if more > 0 else told
 
 
 def _region(row: HloDifference) -> str:
