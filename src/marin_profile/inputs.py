@@ -62,10 +62,6 @@ def _in_silence(*_: object) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _in_turn(_: Capture) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
 @dataclass(frozen=True)
 class Hooks:
     """What whoever reads does beside: notes, signs of life, what precedes the reading, and who
@@ -75,7 +71,7 @@ class Hooks:
     working_on: Callable[[Capture], AbstractContextManager[None]] = _in_silence
     fetching: Callable[[], AbstractContextManager[None]] = _in_silence
     about_to_read: Callable[[], None] = _nothing
-    hosts_reader: Callable[[Capture], AbstractContextManager[ReadHosts | None]] = _in_turn
+    hosts_reader: Callable[[Capture], AbstractContextManager[ReadHosts | None]] = _in_silence
 
 
 NO_HOOKS = Hooks()

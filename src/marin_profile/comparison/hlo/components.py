@@ -11,7 +11,7 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +19,14 @@ from marin_profile.comparison.hlo.matching import MOVERS, UNMATCHED, Matched, is
 from marin_profile.comparison.hlo.opened import (
     BRANCH_RESULT,
     CONSTANT,
+    LOOP,
     LOOP_RESULT,
     LOOP_VALUE,
     PARAMETER,
-    Opened,
     Step,
 )
 
 BEFORE, AFTER = 0, 1
-LOOP = "while"
 COSTLESS = frozenset({CONSTANT, PARAMETER, LOOP_VALUE, LOOP_RESULT, BRANCH_RESULT})
 # Fusions hold copies of these where they need them.
 COPIED = COSTLESS | MOVERS | {"iota"}
@@ -242,10 +241,6 @@ def _units(one: Step, two: Step) -> tuple[Unit, Unit]:
     return (BEFORE, one.unit), (AFTER, two.unit)
 
 
-def significant(steps: Iterator[Step] | tuple[Step, ...]) -> list[Step]:
+def significant(steps: Iterable[Step]) -> list[Step]:
     """Those that cost something."""
     return [step for step in steps if step.opcode not in COSTLESS]
-
-
-def all_units(opened: Opened) -> set[str]:
-    return {step.unit for step in opened.steps}

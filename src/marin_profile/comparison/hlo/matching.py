@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from marin_profile.comparison.hlo.opened import PARAMETER, Opened, Step, digest
 from marin_profile.events.scopes import parse_scope
@@ -58,8 +59,9 @@ def match(before: Opened, after: Opened) -> Matched:
     pairing = _Pairing(sides)
     for key in (_cones, _made_from, _made_into):
         pairing.equal(*map(key, sides))
+    around = [_around(side) for side in sides]
     for distance in range(FURTHEST, -1, -1):
-        pairing.equal(*(_around(side, distance) for side in sides))
+        pairing.equal(*(levels[distance] for levels in around))
         pairing.by_neighbours(_same_in_pass)
     pairing.by_neighbours(_same)
     pairing.by_neighbours(_same_operation)
@@ -85,6 +87,23 @@ class _Side:
     def __len__(self) -> int:
         return len(self.steps)
 
+    @cached_property
+    def made_from(self) -> list[str]:
+        found: list[str] = []
+        for step in self.steps:
+            found.append(digest((self.own[step.at], _taken(step, found))))
+        return found
+
+    @cached_property
+    def made_into(self) -> list[str]:
+        found = [""] * len(self)
+        for at in range(len(self) - 1, -1, -1):
+            uses = sorted(
+                (found[user], tuple(_places(self.steps[user], at))) for user in self.users[at]
+            )
+            found[at] = digest((self.own[at], uses))
+        return found
+
 
 def scope_of(step: Step) -> str:
     """Of an argument its name."""
@@ -99,33 +118,16 @@ def scope_of(step: Step) -> str:
 
 def _made_from(side: _Side) -> list[Hashable]:
     """All that it is made from."""
-    return _but_leaves(side, _from(side))
+    return _but_leaves(side, side.made_from)
 
 
 def _made_into(side: _Side) -> list[Hashable]:
     """All that is made from it."""
-    return _but_leaves(side, _into(side))
+    return _but_leaves(side, side.made_into)
 
 
 def _cones(side: _Side) -> list[Hashable]:
-    return _but_leaves(side, list(zip(_from(side), _into(side), strict=True)))
-
-
-def _from(side: _Side) -> list[str]:
-    found: list[str] = []
-    for step in side.steps:
-        found.append(digest((side.own[step.at], _taken(step, found))))
-    return found
-
-
-def _into(side: _Side) -> list[str]:
-    found = [""] * len(side)
-    for at in range(len(side) - 1, -1, -1):
-        uses = sorted(
-            (found[user], tuple(_places(side.steps[user], at))) for user in side.users[at]
-        )
-        found[at] = digest((side.own[at], uses))
-    return found
+    return _but_leaves(side, list(zip(side.made_from, side.made_into, strict=True)))
 
 
 def _but_leaves(side: _Side, keys: Sequence[Hashable]) -> list[Hashable]:
@@ -134,21 +136,24 @@ def _but_leaves(side: _Side, keys: Sequence[Hashable]) -> list[Hashable]:
     return [key if step.operands else None for step, key in zip(side.steps, keys, strict=True)]
 
 
-def _around(side: _Side, distance: int) -> list[Hashable]:
-    """Itself, its scope and its neighbours up to so many steps away."""
-    found = [digest(own) for own in zip(side.own, side.scopes, strict=True)]
-    for _ in range(distance):
-        found = [
-            digest(
-                (
-                    found[step.at],
-                    _taken(step, found),
-                    sorted(found[user] for user in side.users[step.at]),
+def _around(side: _Side) -> list[list[str]]:
+    """Itself, its scope and its neighbours: up to none, one, ..., FURTHEST steps away."""
+    levels = [[digest(own) for own in zip(side.own, side.scopes, strict=True)]]
+    for _ in range(FURTHEST):
+        nearer = levels[-1]
+        levels.append(
+            [
+                digest(
+                    (
+                        nearer[step.at],
+                        _taken(step, nearer),
+                        sorted(nearer[user] for user in side.users[step.at]),
+                    )
                 )
-            )
-            for step in side.steps
-        ]
-    return [*found]
+                for step in side.steps
+            ]
+        )
+    return levels
 
 
 def _like_in_scope(side: _Side) -> list[Hashable]:

@@ -26,6 +26,7 @@ from marin_profile.events.hlo_program import HloNode, HloProgram
 MOST_STEPS = 200_000
 DEEPEST = 200
 ASYNC = "async"
+LOOP = "while"
 LOOP_VALUE, LOOP_RESULT, BRANCH_RESULT = "loop-value", "loop-result", "branch-result"
 PARAMETER, CONSTANT = "parameter", "constant"
 
@@ -167,7 +168,7 @@ class _Opening:
                 for at in range(first, len(self.steps)):
                     self.steps[at] = replace(self.steps[at], is_async=True)
             return result
-        if opcode == "while" and len(node.called) == 2 and taken:
+        if opcode == LOOP and len(node.called) == 2 and taken:
             return self._loop(node, taken[0], unit, loops, depth)
         if opcode == "conditional" and node.called:
             return self._branches(node, taken, unit, loops, depth)

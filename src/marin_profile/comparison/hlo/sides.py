@@ -47,7 +47,14 @@ class SideProgram:
     @cached_property
     def contents(self) -> Counter[str]:
         """What it computes, step by step."""
-        return contents(self.opened)
+        return Counter(
+            digest((step.computes, step.shape))
+            for step in self.opened.steps
+            if step.opcode not in (PARAMETER, CONSTANT)
+        )
+
+    def is_same(self, other: SideProgram) -> bool:
+        return self.name == other.name and self.contents == other.contents
 
     @property
     def total(self) -> Times:
@@ -98,10 +105,11 @@ def read_side(side: SideAccount, captures: Sequence[CapturedPrograms], basis: Ba
             except TooLargeError:
                 too_large.add(program.name)
             else:
-                known = _known(opened, programs)
+                own = SideProgram(opened, count)
+                known = next((one for one in programs if one.is_same(own)), None)
                 if known is None and at == 0:
-                    known = SideProgram(opened, count)
-                    programs.append(known)
+                    known = own
+                    programs.append(own)
             for op, time in ran:
                 if known is None:
                     elsewhere[at] += time
@@ -125,19 +133,3 @@ def _place(op: ProgramOp, programs: Sequence[HloProgram]) -> int | None:
         if programs[at].program_id == op.program_id:
             return at
     return named[0] if len(named) == 1 else None
-
-
-def _known(opened: Opened, programs: Sequence[SideProgram]) -> SideProgram | None:
-    own = contents(opened)
-    for known in programs:
-        if known.name == opened.program.name and known.contents == own:
-            return known
-    return None
-
-
-def contents(opened: Opened) -> Counter[str]:
-    return Counter(
-        digest((step.computes, step.shape))
-        for step in opened.steps
-        if step.opcode not in (PARAMETER, CONSTANT)
-    )

@@ -7,12 +7,11 @@ import re
 from marin_profile.base.text import plural
 from marin_profile.comparison.hlo.components import COSTLESS
 from marin_profile.comparison.hlo.matching import MOVERS
-from marin_profile.comparison.hlo.opened import Step
+from marin_profile.comparison.hlo.opened import LOOP, Step
 from marin_profile.comparison.hlo.rules.asked import Asked, Kind
 from marin_profile.comparison.hlo.rules.words import heaviest, listed, name
 from marin_profile.events.scopes import RECOMPUTE, parse_scope
 
-LOOP = "while"
 _REMAT_NAME = re.compile(r"\.remat\d*\b")
 
 
